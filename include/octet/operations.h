@@ -46,7 +46,7 @@ typedef struct octet_weight_rows {
   const int8_t* codes;  // [n, k]
   const float* scales;  // [n], finite
   const float* bias;    // [n], or NULL
-  const float* smooth;  // [k], or NULL: octet_linear() multiplies activations by it first
+  const float* smooth;  // [k], finite, or NULL: octet_linear() multiplies activations by it first
   int64_t n, k;
   int64_t rotation_group;  // or 0: octet_linear() rotates activations in such groups first
   int32_t on_host;         // 1: these pointers refer to host memory

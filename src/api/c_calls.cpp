@@ -53,7 +53,10 @@ PlainWeight plain_weight(const Backend& backend, const octet_plain_weight& weigh
   check_value(weight.scale_count == weight.n || weight.scale_count == 1, "scale_count",
               "`scale_count` is {}, expected 1 or n={}", weight.scale_count, weight.n);
   const TensorView scales = vector_of(weight.scales, weight.scale_count, "scales");
-  if (keeps_data_on_host(backend)) check_scales(scales);  // a GPU would have to be waited for
+  if (keeps_data_on_host(backend)) {  // a GPU would have to be waited for
+    check_finite(weight.scales, weight.scale_count, "scales");
+    check_finite(weight.smooth, weight.k, "smooth");
+  }
   const bool gated = flag_of(weight.gate_up, "gate_up");
   return {.codes = ConstTensorView::rows(reinterpret_cast<const std::byte*>(weight.codes),
                                          DType::i8, weight.n, weight.k, stride),
@@ -137,6 +140,7 @@ octet_status octet_call_linear(octet_device* device, octet_call* call,
     const octet::TensorView from = c_api::view_of(x, "x");
     const octet::TensorView out = c_api::view_of(y, "y");
     const int64_t m = from.shape[0], k = from.shape[1];
+    c_api::check_rows(out, m);
     // Before the weight, which may need memory, too: the caller's memory was sized for these.
     const octet::Buffer values = backend.allocate(octet::bytes_of(octet::DType::i8, {m, k}));
     const octet::Buffer row_scales = backend.allocate(octet::bytes_of(octet::DType::f32, {m}));

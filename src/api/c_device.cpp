@@ -44,11 +44,11 @@ TensorView vector_of(const float* values, int64_t count, const char* field) {
   return {reinterpret_cast<std::byte*>(const_cast<float*>(values)), DType::f32, {count}};
 }
 
-void check_scales(const TensorView& scales) {
-  for (int64_t i = 0; i < scales.shape[0]; ++i) {
-    const float scale = scales.as<float>()[i];
-    check_value(std::isfinite(scale), "scales",
-                "`scales` has {} in row {}, expected finite numbers", scale, i);
+void check_finite(const float* values, int64_t count, const char* field) {
+  if (values == nullptr) return;
+  for (int64_t i = 0; i < count; ++i) {
+    check_value(std::isfinite(values[i]), field,
+                "`{}` has {} as number {}, expected finite numbers", field, values[i], i);
   }
 }
 

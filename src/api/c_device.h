@@ -86,8 +86,12 @@ void check_extent(int64_t extent, const char* name, const char* field);
 DType dtype_of(octet_dtype dtype, const char* field);
 TensorView view_of(const octet_matrix* matrix, const char* field);
 TensorView vector_of(const float* values, int64_t count, const char* field);
-// Of a weight, in the host's memory. Throws InvalidRequest for one that is not finite.
-void check_scales(const TensorView& scales);
+// Numbers of a weight, in the host's memory, or NULL.
+void check_finite(const float* values, int64_t count, const char* field);
+// Of a result, before anything is read.
+inline void check_rows(const TensorView& y, int64_t m) {
+  check_value(y.shape[0] == m, "y", "`y` has {} rows, but `x` has {}", y.shape[0], m);
+}
 ActivationTransform transform_of(const float* smooth, int64_t rotation_group, int64_t k);
 // Throws InvalidRequest for a weight of another device.
 const QWeight& weight_for(const octet_device& device, const octet_weight* weight);

@@ -70,7 +70,8 @@ QWeight packed_weight(Backend& backend, const octet_weight_rows& rows) {
   ConstTensorView addends;
   if (bias != nullptr) addends = vector_of(bias, n, "bias");
   const TensorView factors = vector_of(scales, n, "scales");
-  check_scales(factors);
+  check_finite(scales, n, "scales");
+  check_finite(smooth, k, "smooth");
   QWeight packed =
       backend.pack({values, factors}, addends, transform_of(smooth, rows.rotation_group, k),
                    flag_of(rows.gate_up, "gate_up") ? RowOrder::gate_up : RowOrder::plain);
@@ -170,11 +171,13 @@ octet_status octet_linear(octet_device* device, const octet_weight* weight, cons
     const int64_t m = from.shape[0], k = from.shape[1];
     octet::check_value(k == packed.k, "x", "`x` has {} columns, but the weight has k={}", k,
                        packed.k);
+    const octet::TensorView out = c_api::view_of(y, "y");
+    c_api::check_rows(out, m);
     const octet::Buffer values = backend.allocate(octet::bytes_of(octet::DType::i8, {m, k}));
     const octet::Buffer scales = backend.allocate(octet::bytes_of(octet::DType::f32, {m}));
     const octet::QTensor quantized = {values.view(octet::DType::i8, {m, k}),
                                       scales.view(octet::DType::f32, {m})};
     backend.quantize_rows(from, packed.transform, quantized);
-    backend.gemm({quantized, &packed, c_api::view_of(y, "y")}, c_api::fusion_of(fusion));
+    backend.gemm({quantized, &packed, out}, c_api::fusion_of(fusion));
   });
 }

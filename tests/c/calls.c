@@ -169,6 +169,10 @@ static void check_wrong_use(octet_device* device, octet_device* other) {
   plain.scale_count = 1;
   CHECK_LINEAR("scales", "finite");
   plain = plain_weight();
+  float broken[K] = {-INFINITY};
+  plain.smooth = broken;
+  CHECK_LINEAR("smooth", "finite");
+  plain = plain_weight();
   plain.codes = NULL;
   CHECK_LINEAR("codes", "NULL");
   plain = plain_weight();

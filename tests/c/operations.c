@@ -207,6 +207,10 @@ static void check_wrong_use(octet_device* device, octet_device* other) {
   rows.scales = NULL;
   CHECK_FAILS(octet_weight_create(device, &rows, &weight), invalid, "scales", "NULL");
   rows = rows_of_weight();
+  float broken[K] = {1, NAN};
+  rows.smooth = broken;
+  CHECK_FAILS(octet_weight_create(device, &rows, &weight), invalid, "smooth", "nan as number 1");
+  rows = rows_of_weight();
   rows.k = 1 << 20;
   rows.n = 0;
   CHECK_FAILS(octet_weight_create(device, &rows, &weight), OCTET_ERROR, "", "overflow");
@@ -225,6 +229,9 @@ static void check_wrong_use(octet_device* device, octet_device* other) {
   CHECK_FAILS(octet_linear_int8(device, weight, &x, scales, 0, &y), OCTET_ERROR, "", "expected I8");
   x.columns = K / 2;
   CHECK_FAILS(octet_linear(device, weight, &x, 0, &y), invalid, "x", "k=64");
+  x = rows_of_x();
+  x.rows = 1 << 20;  // which are not there, and not read
+  CHECK_FAILS(octet_linear(device, weight, &x, 0, &y), invalid, "y", "rows");
   y.columns = N - 1;
   CHECK_FAILS(octet_linear_int8(device, weight, &codes, scales, 0, &y), OCTET_ERROR, "",
               "[13, 22]");
