@@ -5,6 +5,8 @@
 
 #ifdef OCTET_HAS_SQLITE
 #include <sqlite3.h>
+
+#include <new>
 #endif
 
 namespace octet {
@@ -27,10 +29,8 @@ struct SqliteLimit {
 // looks at the clock.
 constexpr SqliteLimit kSqliteLimits[] = {
     {SQLITE_LIMIT_LENGTH, 1 << 20},  // bytes of a value
-    {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 16},
-    {SQLITE_LIMIT_ATTACHED, 0},
-    {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
-    {SQLITE_LIMIT_WORKER_THREADS, 0},
+    {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 16}, {SQLITE_LIMIT_ATTACHED, 0},
+    {SQLITE_LIMIT_TRIGGER_DEPTH, 1},        {SQLITE_LIMIT_WORKER_THREADS, 0},
 };
 
 // A path as SQLite takes it with parameters: anything but plain characters is escaped.
@@ -56,7 +56,9 @@ SqliteFile::SqliteFile(const std::string& path, std::chrono::seconds limit)
     : path_(path), limit_(limit), deadline_(std::chrono::steady_clock::now() + limit) {
   const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_PRIVATECACHE;
   if (::sqlite3_open_v2(sqlite_address(path).c_str(), &database_, flags, nullptr) != SQLITE_OK) {
+    const bool lacks_memory = database_ == nullptr || ::sqlite3_errcode(database_) == SQLITE_NOMEM;
     ::sqlite3_close(database_);
+    if (lacks_memory) throw std::bad_alloc();
     fail("{}: cannot be opened as an SQLite file", path_);
   }
   for (const int off :
@@ -81,6 +83,7 @@ bool SqliteFile::is_late() const { return std::chrono::steady_clock::now() > dea
 int SqliteFile::on_progress(void* self) { return static_cast<SqliteFile*>(self)->is_late(); }
 
 void SqliteFile::refuse() {
+  if (::sqlite3_errcode(database_) == SQLITE_NOMEM) throw std::bad_alloc();
   check(!is_late(), "{}: takes more than {} seconds to read; export fewer steps", path_,
         limit_.count());
   fail("{}: is a damaged SQLite file: {}", path_, one_line(::sqlite3_errmsg(database_)));

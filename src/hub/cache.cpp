@@ -109,8 +109,9 @@ void RepoCache::link(const std::string& commit, const std::string& path,
     up += "../";
     struct stat status = {};
     if (::mkdir(folder.c_str(), 0777) == 0) continue;
-    check(errno == EEXIST, "{}: the folder cannot be made: {}", folder.string(),
-          system_error_text(errno));
+    const int error_number = errno;  // copying the path may set another
+    check(error_number == EEXIST, "{}: the folder cannot be made: {}", folder.string(),
+          system_error_text(error_number));
     check(::lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode),
           "{}: is not a folder, though the repository has files in it; remove it and pull again",
           folder.string());

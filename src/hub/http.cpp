@@ -8,6 +8,7 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <string_view>
 #include <utility>
 #endif
@@ -64,7 +65,7 @@ using HeaderList = std::unique_ptr<curl_slist, FreeList>;
 
 void add_header(HeaderList& list, const std::string& line) {
   curl_slist* longer = curl_slist_append(list.get(), line.c_str());
-  check(longer != nullptr, "libcurl is out of memory");
+  if (longer == nullptr) throw std::bad_alloc();
   (void)list.release();
   list.reset(longer);
 }
@@ -127,13 +128,11 @@ struct Transfer {
   }
 };
 
-size_t take_header(char* text, size_t one, size_t count, void* user) {
-  auto& transfer = *static_cast<Transfer*>(user);
-  std::string_view line(text, one * count);
+void note_header(std::string_view line, HttpAnswer& answer) {
   // The status line: of this answer, or of a provisional or a proxy's one before it.
-  if (line.rfind("HTTP/", 0) == 0) transfer.answer.headers.clear();
+  if (line.rfind("HTTP/", 0) == 0) answer.headers.clear();
   const size_t colon = line.find(':');
-  if (colon == line.npos || transfer.answer.headers.size() >= kMostHeaders) return line.size();
+  if (colon == line.npos || answer.headers.size() >= kMostHeaders) return;
   std::string name(line.substr(0, colon));
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -141,8 +140,18 @@ size_t take_header(char* text, size_t one, size_t count, void* user) {
   const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
   while (!value.empty() && is_space(value.front())) value.remove_prefix(1);
   while (!value.empty() && is_space(value.back())) value.remove_suffix(1);
-  transfer.answer.headers[name] = std::string(value);
-  return line.size();
+  answer.headers[name] = std::string(value);
+}
+
+size_t take_header(char* text, size_t one, size_t count, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  try {
+    note_header({text, one * count}, transfer.answer);
+    return one * count;
+  } catch (...) {
+    transfer.error = std::current_exception();
+    return 0;
+  }
 }
 
 size_t take_body(char* bytes, size_t one, size_t count, void* user) {
@@ -206,6 +215,7 @@ bool lacks_thread(CURLcode code, std::string_view details) {
 }
 
 [[noreturn]] void fail_as(CURLcode code, const std::string& url, const char* details) {
+  if (code == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
   const bool is_of_proxy = is_about_proxy(code, details);
   const bool is_plain = *details != '\0' && !is_of_proxy;
   const char* hint = "is there a network? What was fetched is kept, pull again to resume";
@@ -239,7 +249,7 @@ HttpConnection::HttpConnection(HttpSettings settings) : state_(std::make_unique<
   start_curl();
   state_->settings = std::move(settings);
   state_->handle = curl_easy_init();
-  check(state_->handle != nullptr, "libcurl cannot be started");
+  if (state_->handle == nullptr) throw std::bad_alloc();
 }
 
 HttpConnection::~HttpConnection() { curl_easy_cleanup(state_->handle); }
@@ -249,8 +259,10 @@ HttpAnswer HttpConnection::send(const HttpRequest& request,
                                 const std::function<void(std::span<const std::byte>)>& on_body) {
   CURL* handle = state_->handle;
   const auto set = [handle](CURLoption option, auto value) {
-    check(curl_easy_setopt(handle, option, value) == CURLE_OK,
-          "libcurl does not take option {}; install a newer one", static_cast<int>(option));
+    const CURLcode code = curl_easy_setopt(handle, option, value);
+    if (code == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
+    check(code == CURLE_OK, "libcurl does not take option {}; install a newer one",
+          static_cast<int>(option));
   };
   std::string url = request.url;
   for (int redirects = 0;; ++redirects) {

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import resource
+import sqlite3
 import struct
 import subprocess
 
 import pytest
+from hub_server import File, Hub, RunningHub, random_bytes
+from pulling import clean_environment
 
 MEGABYTE = 1 << 20
 MORE = [1, 6, 14, 24, 44, 100]  # megabytes, above the least
@@ -57,13 +62,49 @@ def rows(tmp_path_factory):
     return path
 
 
-def run_with(program, megabytes, *arguments, folder=None):
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, trace, built_program, repository):
+    """A folder with a file of each format that a command reads, and is in no other fixture."""
+    folder = tmp_path_factory.mktemp("files")
+    with gzip.open(folder / "trace.json.gz", "wb", 1) as packed:
+        packed.write(trace.read_bytes())
+    names = [f"void vendor::kernel_{i}<signed char>(int)" for i in range(3_000)]
+    database = sqlite3.connect(folder / "nsys.sqlite")
+    database.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
+    numbers = "start, end, deviceId, correlationId, gridX, gridY, gridZ, blockX, blockY, blockZ"
+    database.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL ({numbers}, demangledName)")
+    database.executemany("INSERT INTO StringIds VALUES (?, ?)", enumerate(names))
+    database.executemany(
+        f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({'?, ' * 10}?)",
+        [(10 * i, 10 * i + 5, 0, i + 1, 1, 1, 1, 32, 1, 1, i) for i in range(len(names))])
+    database.commit()
+    database.close()
+    (folder / "run.log").write_text("".join(
+        f"[DEBUG] Backend cuda selected for int8_linear {name}\n" for name in names))
+    (folder / "nsys.csv").write_text("".join(
+        ["Time (%),Total Time (ns),Instances,Avg (ns),Name\n",
+         *(f'0.1,100,1,100,"{name}"\n' for name in names)]))
+    layers = [{"Name": name, "LayerType": "gemm", "TacticName": name,
+               "Inputs": [{"Name": "x", "Dimensions": [1, 64], "Format/Datatype": "Int8"}],
+               "Outputs": [{"Name": "y", "Dimensions": [1, 64], "Format/Datatype": "Half"}]}
+              for name in names]
+    (folder / "engine.json").write_text(json.dumps({"Layers": layers, "Bindings": ["x"]}))
+    (folder / "rows.csv").write_text("prompt,seed\na red circle,7\n")
+    (folder / "rows.jsonl").write_text('{"prompt": "a red circle", "seed": 7}\n')
+    (folder / "caption.json").write_text(CAPTION)
+    subprocess.run([built_program("octet"), "generate", "--model", repository / "models/demo",
+                    *PICTURE, "-q", "-o", folder / "made.png"], check=True, capture_output=True)
+    return folder
+
+
+def run_with(program, megabytes, *arguments, folder=None, environment=None):
     limit = int(megabytes * MEGABYTE)
     return subprocess.run(
         [program, *map(str, arguments)],
         capture_output=True,
         timeout=120,
         cwd=folder,
+        env=environment,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
     )
 
@@ -129,27 +170,52 @@ def test_a_list_that_does_not_fit_is_not_cut(refusals, rows, repository, tmp_pat
 
 CAPTION = json.dumps({"high_level_description": "a red circle",
                       "compositional_deconstruction": {"background": "white", "elements": []}})
-PICTURE = ["--caption", CAPTION, "--steps", "1", "--size", "64", "--device", "cpu"]
-# What each command writes is in the folder where it runs; MODEL is that of the demo.
+LIST = ["--steps", "1", "--size", "64", "--device", "cpu"]
+PICTURE = ["--caption", CAPTION, *LIST]
+# What each command writes is in the folder where it runs; MODEL is that of the demo, and FILES
+# that of the fixture.
 COMMANDS = {
     "help": ["help"],
     "man": ["man"],
     "completion": ["completion", "bash"],
     "config": ["config"],
     "devices": ["devices"],
-    "list": ["list", "MODEL/.."],
+    "config as JSON": ["config", "--json", "-"],
+    "list": ["list", "MODEL/..", "--json", "-"],
     "rm": ["rm", "nobody/nothing", "-y"],
     "pull": ["pull", "nobody/nothing", "--retries", "0", "--cache-dir", "cache"],
     "caption check": ["caption", "check", CAPTION],
+    "caption check --fix": ["caption", "check", "FILES/caption.json", "--fix"],
+    "audit of gzip": ["audit", "FILES/trace.json.gz"],
+    "audit of SQLite": ["audit", "FILES/nsys.sqlite", "--json", "audit.json"],
+    "audit of CSV": ["audit", "FILES/nsys.csv", "--html", "audit.html"],
+    "audit of a log": ["audit", "FILES/run.log"],
+    "audit of TensorRT": ["audit", "FILES/engine.json"],
     "inspect": ["inspect", "MODEL", "--json", "inspect.json"],
     "map --predict": ["map", "--predict", "3090", "--shapes", "ideogram4@1024", "--svg", "map.svg"],
     "map": ["map", "--shapes", "8,64,64", "--seconds", "0.01", "--device", "cpu"],
     "tune": ["tune", "--shapes", "8,64,64", "--device", "cpu"],
     "bench gemm": ["bench", "gemm", "--shapes", "8,64,64", "--device", "cpu"],
+    "bench linear": ["bench", "linear", "--shape", "8,64,64", "--seconds", "0.01", "--device",
+                     "cpu"],
+    "bench quantize": ["bench", "quantize", "--rows", "8", "--k", "64", "--seconds", "0.01",
+                       "--device", "cpu"],
+    "bench step": ["bench", "step", "--layers", "1", "--size", "64", "--steps", "1", "--tune",
+                   "off", "--device", "cpu"],
     "quantize": ["quantize", "MODEL-bf16", "int8", "--device", "cpu"],
+    "quantize --measure": ["quantize", "MODEL-bf16", "--measure", "--report", "errors.html",
+                           "--device", "cpu"],
     "demo": ["demo", "--prompt", "a red heart", "--steps", "1", "--device", "cpu"],
     "demo as JPEG": ["demo", "--steps", "1", "--device", "cpu", "-o", "demo.jpg"],
     "generate": ["generate", "--model", "MODEL", *PICTURE, "--json", "report.json"],
+    "generate as WebP": ["generate", "--model", "MODEL", *PICTURE, "-o", "out.webp"],
+    "generate --from": ["generate", "--model", "MODEL", "--from", "FILES/made.png", "--device",
+                        "cpu"],
+    "generate from CSV": ["generate", "--model", "MODEL", *LIST, "--caption", "FILES/rows.csv"],
+    "generate from JSONL": ["generate", "--model", "MODEL", *LIST, "--caption",
+                            "FILES/rows.jsonl"],
+    "generate --cache-weights": ["generate", "--model", "MODEL-bf16", *PICTURE, "--cache-weights",
+                                 "--preview", "preview.png"],
     "compare": ["compare", "MODEL", "MODEL-bf16", *PICTURE],
     "certify": ["certify", "MODEL", "-n", "1", *PICTURE],
     "bench e2e": ["bench", "e2e", "--model", "MODEL", "--size", "64", "--steps", "1", "--device",
@@ -158,18 +224,33 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command(built_program, command, least, repository, tmp_path):
+def test_every_command(built_program, command, least, files, repository, tmp_path):
     program = built_program("octet")
     model = str(repository / "models/demo")
-    arguments = [word.replace("MODEL", model) for word in COMMANDS[command]]
+    arguments = [word.replace("MODEL", model).replace("FILES", str(files))
+                 for word in COMMANDS[command]]
+    environment = os.environ | {"OCTET_CACHE_DIR": str(tmp_path / "cache")}
     for more in (0, 1, 3, 9, 27):
         folder = tmp_path / str(more)
         folder.mkdir()
-        done = run_with(program, least + more, *arguments, folder=folder)
+        done = run_with(program, least + more, *arguments, folder=folder, environment=environment)
         if check_said(done, command, more):
             assert [path for path in folder.rglob("*") if path.is_file()] == [], (command, more)
         elif done.returncode == 0:
             break  # and it is in what follows
+
+
+def test_pull(built_program, least, tmp_path):
+    """Nor does a folder that is there, or the network, take the blame."""
+    program = built_program("octet")
+    hub = Hub({f"a/{i}.bin": File(random_bytes(1_000, i)) for i in range(3)})
+    with RunningHub(hub) as server:
+        environment = clean_environment(HF_ENDPOINT=server.url, HOME=str(tmp_path))
+        for more in (0.3, 9, 12, 15, 40):
+            done = run_with(program, least + more, "pull", hub.repo, "--cache-dir",
+                            tmp_path / str(more), "--retries", "0", "--connections", "1",
+                            environment=environment)
+            assert check_said(done, more) or done.returncode == 0, (more, done.stderr)
 
 
 def test_less_than_the_program_needs(built_program, least):
