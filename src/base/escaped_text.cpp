@@ -9,8 +9,9 @@ namespace {
 
 // Characters that end a line, move the cursor or turn the direction of writing.
 bool is_control(char32_t value) {
-  return value < 0x20 || (value >= 0x7f && value < 0xa0) || value == 0x2028 || value == 0x2029 ||
-         (value >= 0x202a && value <= 0x202e) || (value >= 0x2066 && value <= 0x2069);
+  return value < 0x20 || (value >= 0x7f && value < 0xa0) || value == 0x061c || value == 0x200e ||
+         value == 0x200f || (value >= 0x2028 && value <= 0x202e) ||
+         (value >= 0x2066 && value <= 0x2069);
 }
 
 }  // namespace

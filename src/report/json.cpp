@@ -1,11 +1,28 @@
 #include "report/json.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
+
+#include "base/escaped_text.h"
 
 namespace octet::report {
 
 namespace {
+
+// As JSON escapes control characters below a space, so all others: a document may go to a terminal.
+std::string without_raw_controls(std::string json) {
+  constexpr std::string_view kLeads = "\x7f\xc2\xd8\xe2";  // bytes with which the others begin
+  if (json.find_first_of(kLeads) == json.npos) return json;
+  std::string text;
+  for (size_t begin = 0; begin < json.size();) {
+    const size_t end = std::min(json.find('\n', begin), json.size());
+    text += without_controls(std::string_view(json).substr(begin, end - begin));
+    if (end < json.size()) text += '\n';
+    begin = end + 1;
+  }
+  return text;
+}
 
 // Line breaks are those of the layout: within strings they are escaped.
 void append_indented(std::string& text, std::string_view json, size_t columns) {
@@ -59,7 +76,7 @@ std::string DocumentText::take() {
 }
 
 std::string valid_text(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+  return without_raw_controls(json.dump(indent, ' ', false, Json::error_handler_t::replace));
 }
 
 Json known(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }

@@ -81,6 +81,7 @@ TEST(Text, QuotedTextStaysOnOneHarmlessLine) {
   EXPECT_EQ(in_quotes("layer.0"), R"("layer.0")");
   EXPECT_EQ(in_quotes("a\n\x1b[2J\"b\\"), R"("a\u000a\u001b[2J\"b\\")");
   EXPECT_EQ(in_quotes("\xff\xc2\x85\xe2\x80\xaeé"), R"("\xff\u0085\u202eé")");
+  EXPECT_EQ(in_quotes("\u061c\u200e\u200f\u200b"), "\"\\u061c\\u200e\\u200f\u200b\"");
   EXPECT_EQ(in_quotes(std::string(500, 'x')).size(), 205u);
 }
 

@@ -38,6 +38,15 @@ TEST(DocumentText, NamesThatAreNotUtf8AreReplaced) {
   EXPECT_EQ(Json::parse(text.take()).at("names").at(0), "a\uFFFD");
 }
 
+TEST(DocumentText, NamesCannotDriveATerminal) {
+  const std::string name = "é雪\x7f\u009b31m\u202e\u200f\u2028\x1b";
+  const std::string text = document("octet.test/1", {{name, {{"list", {name}}}}});
+  EXPECT_NE(text.find("é雪\\u007f\\u009b31m\\u202e\\u200f\\u2028\\u001b"), text.npos) << text;
+  EXPECT_EQ(text.find_first_of("\x1b\x7f"), text.npos);
+  EXPECT_EQ(text.find("\u009b"), text.npos);
+  EXPECT_EQ(Json::parse(text).at(name).at("list").at(0), name);
+}
+
 TEST(DocumentText, AuditsAreLaidOutAsEveryResult) {
   AuditReport report;
   report.files = {"a.json"};
