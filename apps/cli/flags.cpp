@@ -129,8 +129,8 @@ std::function<std::string(const std::string&)> no_empty_path(const std::string& 
 
 void refuse_empty_values(CLI::App& program) {
   constexpr const char* kPaths[] = {"FILE", "FOLDER", "MODEL", "PREFIX", "CHECKPOINT"};
-  constexpr const char* kOthers[] = {"SHAPES",  "CARDS",    "NAME",  "REPO",
-                                     "PATTERN", "REVISION", "RECIPE"};
+  constexpr const char* kOthers[] = {"SHAPES",   "CARDS",  "NAME",  "REPO", "PATTERN",
+                                     "REVISION", "RECIPE", "m,n,k", "|"};
   for (CLI::Option* option : program.get_options()) {
     const std::string kind = option->get_type_name();
     const auto holds = [&](const char* word) { return kind.find(word) != std::string::npos; };

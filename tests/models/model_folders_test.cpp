@@ -223,6 +223,8 @@ TEST_F(ModelFoldersTest, WhatIsNotThere) {
   model("m");
   EXPECT_ERROR_WITH(find_folders({.model = ""}), "empty");
   EXPECT_ERROR_WITH(find_folders({.model = path("no")}), "no: there is no such file or folder");
+  EXPECT_ERROR_WITH(find_folders({.model = path("m"), .fallback = path("no")}),
+                    "no: there is no such file or folder");
   EXPECT_ERROR_WITH(find_folders({.model = path("m"), .unconditional = path("no")}), "no: ");
   EXPECT_ERROR_WITH(find_folders({.model = path("m"), .base = path("no")}), "no: ");
   EXPECT_ERROR_WITH(find_folders({.model = path("m"), .vae = path("no")}), "no: ");

@@ -23,8 +23,16 @@ COMMANDS = ("generate, caption, demo, pull, list, rm, inspect, quantize, compare
         (["bench", "nope"], ["bench: 'nope'", "expected gemm, linear, quantize, step or e2e"]),
         (["genrate"], ["'genrate' is not a command; did you mean generate?"]),
         (["bench", "gem"], ["bench: 'gem' is not a command; did you mean gemm?"]),
-        (["help", "genrate"], ["help: 'genrate' is not a command; see octet help --help"]),
+        (["help", "genrate"], ["help: 'genrate' is not a command, expected " + COMMANDS]),
+        (["help", "bench", "nope"], ["expected gemm, linear, quantize, step or e2e"]),
         (["serve"], ["there is no server; octet generate makes pictures", "docs/library.md"]),
+        (["ui"], ["there is no server"]),
+        (["train"], ["nothing is trained here; octet generate --lora FILE"]),
+        (["demo", "--from", "a.png"], ["use octet generate --model MODEL --from PICTURE"]),
+        (["demo", "--list"], ["what it can paint is in the sentence"]),
+        (["generate", "--model", "a", "--edit"], ["from captions alone"]),
+        (["generate", "--model", "a", "--tiling"], ["no pictures that tile"]),
+        (["generate", "--model", "a", "--fa"], ["attention is already fused"]),
         (["ls"], ["'ls' is not a command; use octet list"]),
         (["remove", "a/b"], ["use octet rm"]),
         (["img2img"], ["pictures are made from captions alone; use octet generate"]),
@@ -235,10 +243,11 @@ def test_outputs_that_nobody_keeps_may_be_the_same(octet, tmp_path):
 
 
 def options_with_names(octet, command):  # noqa: F811
-    """Flags of a command whose values are files, names or lists."""
+    """Flags of a command whose values are files, names, lists or words."""
     page = octet(*command, "--help").stdout
     kinds = "FILE|FOLDER|MODEL|PREFIX|CHECKPOINT|SHAPES|CARDS|NAME|REPO|PATTERN|REVISION|RECIPE"
-    return re.findall(rf"^  (?:-\w, )?(--[\w-]+) [^ ]*(?:{kinds})", page, re.MULTILINE)
+    words = r"\w\|\w|m,n,k"
+    return re.findall(rf"^  (?:-\w, )?(--[\w-]+) [^ ]*(?:{kinds}|{words})", page, re.MULTILINE)
 
 
 def test_an_empty_word_is_no_value_of_any_flag(octet):  # noqa: F811
@@ -251,7 +260,8 @@ def test_an_empty_word_is_no_value_of_any_flag(octet):  # noqa: F811
             sentence = only_sentence(octet(*command, flag, ""), code=2)
             assert "empty" in sentence or "''" in sentence, (command, flag, sentence)
             seen.add((command[0], flag))
-    assert {("map", "--svg"), ("map", "--shapes"), ("bench", "--model")} <= seen
+    assert {("map", "--svg"), ("map", "--shapes"), ("bench", "--model"), ("bench", "--shape"),
+            ("generate", "--preset"), ("compare", "--device")} <= seen
 
 
 @pytest.mark.parametrize("command", [[], ["generate"], ["bench", "step"]], ids=" ".join)

@@ -239,6 +239,8 @@ models::ModelFiles find_files(const models::FileChoices& choices) {
     const fs::path index = fs::path(model) / "model_index.json";
     if (!model.empty() && is_folder(model) && is_file(index)) check_index(index.string());
   }
+  check(choices.fallback.empty() || is_there(choices.fallback),
+        "{}: there is no such file or folder", choices.fallback);
   return Search(choices).files();
 }
 
