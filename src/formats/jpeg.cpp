@@ -127,9 +127,9 @@ std::vector<uint8_t> encode_jpeg(const ImageView& image, const std::vector<Image
         kMarkerBytes);
   std::vector<uint8_t> bytes;
   JpegErrors errors = {};
-  check(compress({image, marker, quality}, bytes, errors), "JPEG: libjpeg failed: {}",
-        errors.sentence);
-  return bytes;
+  if (compress({image, marker, quality}, bytes, errors)) return bytes;
+  if (errors.base.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
+  fail("JPEG: libjpeg failed: {}", errors.sentence);
 }
 
 }  // namespace octet

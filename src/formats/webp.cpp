@@ -6,6 +6,7 @@
 #if OCTET_HAS_WEBP
 #include <webp/encode.h>
 
+#include <new>
 #include <span>
 #include <string_view>
 
@@ -83,6 +84,10 @@ std::vector<uint8_t> encode_webp(const ImageView& image, const std::vector<Image
   const bool is_done =
       WebPPictureImportRGB(&picture, image.pixels.data(), 3 * picture.width) != 0 &&
       WebPEncode(&config, &picture) != 0;
+  if (picture.error_code == VP8_ENC_ERROR_OUT_OF_MEMORY ||
+      picture.error_code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY) {
+    throw std::bad_alloc();
+  }
   check(is_done && made.writer.size > kRiffBytes, "WebP: libwebp failed with its error {}",
         static_cast<int>(picture.error_code));
   const std::span<const uint8_t> simple(made.writer.mem, made.writer.size);

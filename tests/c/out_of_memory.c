@@ -66,15 +66,35 @@ static octet_status multiply(const char* model) {
   return status;
 }
 
-static octet_status encode(const char* model) {
+static octet_picture square(void) {
   enum { SIDE = 1024 };
   static uint8_t rgb[SIDE * SIDE * 3];
-  (void)model;
   octet_picture picture;
   memset(&picture, 0, sizeof picture);
   picture.struct_size = sizeof picture;
   picture.rgb = rgb;
   picture.width = picture.height = SIDE;
+  return picture;
+}
+
+static octet_status write_as(const char* name) {
+  const octet_picture picture = square();
+  const octet_status status = octet_write_picture(name, &picture);
+  remove(name);
+  return status;
+}
+static octet_status write_jpeg(const char* model) {
+  (void)model;
+  return write_as("out_of_memory_test.jpg");
+}
+static octet_status write_webp(const char* model) {
+  (void)model;
+  return write_as("out_of_memory_test.webp");
+}
+
+static octet_status encode(const char* model) {
+  (void)model;
+  const octet_picture picture = square();
   octet_bytes png;
   const octet_status status = octet_encode_picture(&picture, 6, &png);
   octet_bytes_free(&png);
@@ -120,6 +140,10 @@ int main(int argc, char** argv) {
 #endif
   check_limits(multiply, "linear", NULL);
   check_limits(encode, "PNG", NULL);
+  // A build may lack their libraries.
+  const size_t enough = (size_t)1 << 30;
+  if (status_with(write_jpeg, NULL, enough) == OCTET_OK) check_limits(write_jpeg, "JPEG", NULL);
+  if (status_with(write_webp, NULL, enough) == OCTET_OK) check_limits(write_webp, "WebP", NULL);
 #if defined(OCTET_HAS_UTF8PROC)
   check_limits(load_and_render, "picture", model);
 #else
