@@ -139,7 +139,9 @@ std::vector<uint8_t> encode_jpeg(const ImageView& image, const std::vector<Image
 namespace octet {
 
 std::vector<uint8_t> encode_jpeg(const ImageView&, const std::vector<ImageText>&, int) {
-  fail("this build has no libjpeg; install libjpeg-dev and build again, or write a .png");
+  fail(
+      "this build has no libjpeg; write a .png, or build again with libjpeg-dev installed and "
+      "OCTET_PICTURE_FORMATS on");
 }
 
 }  // namespace octet

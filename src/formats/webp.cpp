@@ -102,7 +102,9 @@ std::vector<uint8_t> encode_webp(const ImageView& image, const std::vector<Image
 namespace octet {
 
 std::vector<uint8_t> encode_webp(const ImageView&, const std::vector<ImageText>&, int) {
-  fail("this build has no libwebp; install libwebp-dev and build again, or write a .png");
+  fail(
+      "this build has no libwebp; write a .png, or build again with libwebp-dev installed and "
+      "OCTET_PICTURE_FORMATS on");
 }
 
 }  // namespace octet
