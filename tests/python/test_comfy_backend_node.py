@@ -1,18 +1,21 @@
 """The custom node folder integrations/comfyui: loads anywhere, installs, reports, breaks nothing.
 
-Each test starts Python, as ComfyUI would load the folder: a few seconds where it imports torch.
+Python is started where something is missing or switched off, before anything imports torch.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import logging
 import os
 import re
 import subprocess
 import sys
 
-import comfy_calls  # noqa: F401: skips where a package is missing
+import comfy_calls
 import octet
 import pytest
+import torch
 from conftest import BUILD, REPOSITORY
 
 FOLDER = REPOSITORY / "integrations" / "comfyui"
@@ -28,15 +31,6 @@ spec.loader.exec_module(module)
 node = module.NODE_CLASS_MAPPINGS["OctetReport"]()
 assert module.NODE_DISPLAY_NAME_MAPPINGS["OctetReport"] == "Octet report"
 """
-RENDER = """
-import torch, comfy_kitchen
-codes = torch.zeros(32, 64, dtype=torch.int8)
-comfy_kitchen.int8_linear(torch.ones(3, 64), codes, torch.ones(()))
-try:
-    comfy_kitchen.int8_linear(torch.ones(3, 64), codes, torch.ones(()), input_act="silu")
-except ValueError:
-    pass
-"""
 REPORT = """
 made = getattr(node, node.FUNCTION)(clear=False, after=object(), node="7")
 assert made["ui"]["text"] == made["result"]
@@ -51,13 +45,29 @@ def run(script: str, package: bool = True, **environment: str) -> subprocess.Com
                           text=True, cwd="/")
 
 
-def test_it_installs_and_reports():
-    done = run(LOAD + RENDER + REPORT)
-    assert done.returncode == 0, done.stderr
-    line = next(line for line in done.stderr.splitlines() if "Octet serves" in line)
-    assert line.startswith("INFO Octet serves int8_linear, ") and " of comfy-kitchen on " in line
-    assert "1 call ran here" in done.stdout and "32 x 64" in done.stdout
-    assert "1 call went to the next backend" in done.stdout and "'silu'" in done.stdout
+def test_it_installs_and_reports(caplog):
+    caplog.set_level(logging.INFO)
+    spec = importlib.util.spec_from_file_location("comfyui_octet", FOLDER / "__init__.py")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        node = module.NODE_CLASS_MAPPINGS["OctetReport"]()
+        node.report(clear=True)
+        codes, one = torch.zeros(32, 64, dtype=torch.int8), torch.ones(())
+        comfy_calls.kitchen.int8_linear(torch.ones(3, 64), codes, one)
+        with pytest.raises(ValueError):
+            comfy_calls.kitchen.int8_linear(torch.ones(3, 64), codes, one, input_act="silu")
+        said = getattr(node, node.FUNCTION)(clear=True, after=object(), node="7")
+    finally:
+        octet.comfy.uninstall()
+    assert module.NODE_DISPLAY_NAME_MAPPINGS["OctetReport"] == "Octet report"
+    assert said["ui"]["text"] == said["result"]
+    (line,) = (record for record in caplog.records if "Octet serves" in record.message)
+    assert line.levelname == "INFO" and " of comfy-kitchen on " in line.message
+    assert line.message == module.STATE and line.message.startswith("Octet serves int8_linear, ")
+    (text,) = said["result"]
+    assert "1 call ran here" in text and "32 x 64" in text
+    assert "1 call went to the next backend" in text and "'silu'" in text
 
 
 def test_it_can_be_switched_off():

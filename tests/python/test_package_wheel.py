@@ -136,13 +136,10 @@ def test_the_stub_is_that_of_the_extension():
         assert known - {"__init__"} == members, name
 
 
-def test_the_examples_of_the_page_run():
+def test_the_examples_of_the_page_run(monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
     page = (REPOSITORY / "docs" / "python.md").read_text()
     examples = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
     assert len(examples) >= 3
     for example in examples:
-        run(
-            *(sys.executable, "-W", "ignore::ResourceWarning", "-c", example),
-            cwd=REPOSITORY,
-            env={**os.environ, "PYTHONPATH": str(BUILD / "python")},
-        )
+        exec(example, {})
