@@ -11,6 +11,7 @@
 #include <new>
 #include <string_view>
 #include <utility>
+#include <vector>
 #endif
 
 #include "formats/text.h"
@@ -215,7 +216,11 @@ bool lacks_thread(CURLcode code, std::string_view details) {
 }
 
 [[noreturn]] void fail_as(CURLcode code, const std::string& url, const char* details) {
-  if (code == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
+  if (code == CURLE_OUT_OF_MEMORY) {
+    // So libcurl 7 calls a line of a header, too, that passes its limit.
+    const std::vector<std::byte> room(size_t{4} << 20);
+    fail("{}: the server sends a header that is too long; is HF_ENDPOINT right?", shown(url));
+  }
   const bool is_of_proxy = is_about_proxy(code, details);
   const bool is_plain = *details != '\0' && !is_of_proxy;
   const char* hint = "is there a network? What was fetched is kept, pull again to resume";

@@ -24,6 +24,13 @@ def one_file(size=10_000_000, **settings) -> Hub:
     return Hub({"a.bin": File(random_bytes(size), lfs=True)}, **settings)
 
 
+def test_a_header_that_is_too_long(pull):
+    """Which is neither a lack of memory nor of a network."""
+    with RunningHub(Hub(listing_statuses=[(200, {"X-Long": "a" * 400_000})])) as server:
+        sentence = sentence_of(pull(server, *ONE_TRY))
+    assert "header" in sentence.lower() and "memory" not in sentence.lower()
+
+
 # --- more than was asked for --------------------------------------------------------------------
 
 @pytest.mark.parametrize("ranges", [True, False])
