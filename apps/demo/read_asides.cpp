@@ -20,7 +20,11 @@ bool SceneReader::pass_attribute() {
     return std::ranges::any_of(all, [&](std::string_view end) { return word.ends_with(end); });
   };
   const bool says_more = phrases_.phrase_at(last).meaning || phrases_.describe(last, ignored);
-  if (says_more || !phrases_.leads_to_noun(last + 1)) return false;
+  if (says_more) return false;
+  // "a heart-shaped cookie" is a heart before anything else, sun-dried tomatoes are no sun.
+  const bool is_noun_of_it = is_thing && phrases_[last].joined && !ends({"shaped"}) &&
+                             phrases_.is_content(last + 1) && phrases_.is_word(last + 1);
+  if (!is_noun_of_it && !phrases_.leads_to_noun(last + 1)) return false;
   if (describes) {
     // "a red-roofed house" is not red, "a red-coloured house" is.
     if (!phrases_[last].joined || ends({"coloured", "colored", "tinted", "sized", "ish", "and"})) {
@@ -28,7 +32,7 @@ bool SceneReader::pass_attribute() {
     }
   } else if (!(phrases_[last].joined ? ends({"ed", "ing", "like", "lit", "ish", "style"})
                                      : word == "shaped")) {
-    return false;  // "a heart-shaped cookie" is a heart before anything else
+    return false;
   }
   at_ = last + 1;
   return true;
