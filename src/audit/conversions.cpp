@@ -165,6 +165,7 @@ bool LinearFinder::look_for_conversion(uint32_t index) {
   const std::string_view op = list_.op_name(work);
   if (operands != nullptr && sends(op)) note_received(*operands);
   if (operands != nullptr && unpacks(op, *operands)) unpacked_before_ = true;
+  if (operands != nullptr) note_untyped(op, *operands);
   const bool by_name = work.work == WorkClass::dequantize_weight;
   const auto conversion = operands == nullptr ? std::optional<Conversion>()
                                               : conversion_of(op, *operands, unpacked_before_);
@@ -185,10 +186,21 @@ bool LinearFinder::look_for_conversion(uint32_t index) {
   }
   if (code_book_ > 0 && operands != nullptr && scale_looked_up(index, *operands)) return true;
   if (continues_widening(index)) return true;
-  if (operands == nullptr && list_.trace().has_order) note_cast(work);
+  const bool ordered = list_.trace().has_order || list_.trace().is_host_only();
+  if (operands == nullptr && ordered) note_cast(work);
   if (operands == nullptr) return false;
   if (const int64_t entries = code_book_of(op, *operands); entries > 0) code_book_ = entries;
   return false;
+}
+
+// Tables have shapes without types, and no order: a copy of a weight's size may widen it.
+void LinearFinder::note_untyped(std::string_view op, const Signature& operands) {
+  const bool untyped = std::all_of(operands.begin(), operands.end(), [](const Operand& operand) {
+    return operand.type == ScalarType::unknown;
+  });
+  const bool copies = op == "aten::copy_" && operands.size() > 1 && operands[0].dims.size() == 2 &&
+                      operands[0].dims == operands[1].dims;
+  if (untyped && copies) ++untyped_[operands[0].dims];
 }
 
 // Of what was looked up in a table of codes, the operands are a list of
@@ -234,7 +246,9 @@ void LinearFinder::note_cast(const Work& work) {
   }
   if (work.work != WorkClass::copy && work.work != WorkClass::elementwise) return;
   if (list_.trace().is_host_only()) {
-    if (list_.is_called_by(work, "aten::_to_copy")) cast_before_ = true;
+    const bool casts =
+        list_.is_called_by(work, "aten::_to_copy") || name == "onnx::DequantizeLinear";
+    cast_before_ = cast_before_ || casts;
     return;
   }
   const uint64_t threads = list_.trace().kernels[work.event].threads;

@@ -38,6 +38,7 @@ class LinearFinder {
   void quantize(uint32_t index, const Conversion& conversion);
   void remember_coded(int64_t elements);
   void note_received(const Signature& operands);
+  void note_untyped(std::string_view op, const Signature& operands);
   bool continues_widening(uint32_t index);
   bool scale_looked_up(uint32_t index, const Signature& operands);
   void note_cast(const Work& work);
@@ -51,6 +52,7 @@ class LinearFinder {
   void doubt_lone_shapes();
   void doubt_the_rare();
   void doubt_one_group();
+  void doubt_untyped();
   void take(LinearCall& call, const WeightMatch& match);
   void take_named(LinearCall& call);
   void take_activations(LinearCall& call);
@@ -68,6 +70,7 @@ class LinearFinder {
   std::vector<size_t> taken_;  // the latest calls with a weight that was widened
   // Elements of codes that other processes sent, and whether numbers were made codes for that.
   std::map<int64_t, bool> received_;
+  std::map<std::vector<int64_t>, int64_t> untyped_;  // how often matrices were copied
   bool cast_before_ = false;  // a copy that may have widened a weight, where operands are unknown
   bool unpacked_before_ = false;  // bits of codes were shifted and masked
   int64_t code_book_ = 0;      // entries of a table that codes were looked up in, since the product

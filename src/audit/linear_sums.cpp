@@ -33,16 +33,30 @@ int64_t most_of_caches(const WorkList& list) {
   return calls;
 }
 
+// What was written into caches as codes.
+int64_t writes_to_caches(const WorkList& list) {
+  int64_t calls = 0;
+  for (const Work& work : list.works()) {
+    const std::string& name = list.name(work);
+    const bool writes =
+        name.find("cpy_f32_q<") != name.npos || name.find("k_set_rows_quant<") != name.npos;
+    if (writes) calls += list.calls(work);
+  }
+  return calls;
+}
+
 WidenedSums widened_in(const WorkList& list) {
   WidenedSums sums;
   int64_t of_caches = most_of_caches(list);
+  // Where as many keys and values were written as codes, it were these that were widened.
+  const bool has_caches = of_caches > 0 && writes_to_caches(list) >= of_caches;
   for (const Work& work : list.works()) {
     if (work.work == WorkClass::dequantize_weight) {
       const int64_t calls = list.calls(work);
       const int64_t possible = may_be_of_cache(list, work) ? std::min(of_caches, calls) : 0;
       const int64_t certain = calls - possible;
       of_caches -= possible;
-      sums.possible += possible;
+      if (!has_caches) sums.possible += possible;
       if (certain <= 0) continue;
       sums.certain += certain;
       sums.certain_us += list.us(work) * static_cast<double>(certain) / static_cast<double>(calls);

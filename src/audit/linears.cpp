@@ -1,6 +1,9 @@
 #include "audit/linears.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 
 #include "audit/linear_finder.h"
 
@@ -19,6 +22,14 @@ bool has_other_weight(const Signature& operands, const Product& product) {
   }
   // The activations are one of them where m is n.
   return matrices > (product.m == product.n ? 1 : 0);
+}
+
+// Ops that multiply floating-point numbers and nothing else.
+bool takes_numbers_alone(std::string_view op) {
+  static constexpr std::array<std::string_view, 5> kOfOnnx = {"onnx::MatMul", "onnx::FusedMatMul",
+                                                              "onnx::TransposeMatMul", "onnx::Gemm",
+                                                              "onnx::FusedGemm"};
+  return op.starts_with("aten::") || std::find(kOfOnnx.begin(), kOfOnnx.end(), op) != kOfOnnx.end();
 }
 
 // Of what was shifted and masked, or looked up in a table of 16.
@@ -193,7 +204,7 @@ void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
   if (cast_before_ || list_.hides_work(work)) {
     call.verdict = AuditVerdict::unclear;
     call.doubt = cast_before_ ? Doubt::cast_before : Doubt::compiled;
-  } else if (work.work == WorkClass::gemm && list_.op_name(work).starts_with("aten::")) {
+  } else if (work.work == WorkClass::gemm && takes_numbers_alone(list_.op_name(work))) {
     call.verdict = AuditVerdict::unquantized;  // such ops take no codes
   }
 }

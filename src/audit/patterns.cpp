@@ -48,7 +48,16 @@ void from_json(const nlohmann::json& value, NameRow& row) {
   row.work = *work;
 }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LogRow, program, pattern, verdict, meaning, example, source)
+void from_json(const nlohmann::json& value, LogRow& row) {
+  row = {.program = value.at("program"),
+         .pattern = value.at("pattern"),
+         .verdict = value.at("verdict"),
+         .meaning = value.at("meaning"),
+         .example = value.at("example"),
+         .source = value.at("source"),
+         .waits = value.value("waits", false),
+         .ends = value.value("ends", "")};
+}
 
 const NameRows& name_rows() {
   static const NameRows rows = [] {

@@ -34,6 +34,10 @@ struct LogRow {
   std::string verdict;
   std::string meaning;  // one sentence
   std::string example, source;
+  // What it tells is of the text encoder or of the model, and a later line tells which; and of such
+  // a line: "text_encoder" or "model".
+  bool waits = false;
+  std::string ends;
 };
 
 // The first row that matches; null where the line tells nothing.

@@ -40,10 +40,12 @@ Reader reader_of_table(std::string_view head) {
     if (columns.begin(line)) {
       has_dashes = true;
       if (is_nsight_systems_header(columns.cells(before))) return read_nsight_systems_csv;
+      if (is_perfstats_header(columns.cells(before))) return read_perfstats;
     } else if (has_dashes && is_torch_table_header(columns.cells(line))) {
       return read_torch_table;
     }
     if (!line.empty()) before = line;
+    if (is_pipe_table_header(line)) return read_pipe_table;
     // No header that is known has more text; a row of a raw page may.
     if (line.find(',') == line.npos) continue;
     const std::vector<std::string> cells = split_csv(line);

@@ -48,6 +48,15 @@ Trace read_nsight_systems_csv(ByteStream& bytes);
 bool is_torch_table_header(const std::vector<std::string>& cells);
 Trace read_torch_table(ByteStream& bytes);
 
+// Sums of kernels in Markdown, as SGLang's analysis of a trace writes them ("Kernel", "GPU time",
+// "Launches"), and the tree that vLLM's layerwise profiler prints. The first table counts.
+bool is_pipe_table_header(std::string_view line);
+Trace read_pipe_table(ByteStream& bytes);
+
+// What perfstats.py makes of ONNX Runtime's profile: operators with their sums.
+bool is_perfstats_header(const std::vector<std::string>& cells);
+Trace read_perfstats(ByteStream& bytes);
+
 // rocprofv3 of AMD: kernels of its JSON, in their order, and its CSV (kernel_trace, or the sums of
 // kernel_stats, which rocprof --stats has as well).
 bool is_rocprof_header(const std::vector<std::string>& cells);

@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kMaxLogFindings = 200;
 constexpr size_t kMaxMatchedLine = 4096;  // what matters is at the beginning of a line
 constexpr size_t kMaxShownLine = 240;
+// Of lines that tell whose the lines before them are.
+constexpr std::string_view kOfTextEncoder = "text_encoder", kOfModel = "model";
 
 // Without the codes that colour a terminal: ESC [ ... letter.
 std::string without_colours(std::string_view line) {
@@ -38,13 +40,46 @@ std::string shown(std::string_view line) {
   return without_controls(first_bytes(line, kMaxShownLine)) + "...";
 }
 
+// What lines tell, each meaning once.
+class Findings {
+ public:
+  explicit Findings(std::vector<LogFinding>& log) : log_(log) {}
+
+  void add(const LogRow& row, const std::string& verdict, const std::string& line, int64_t count) {
+    const auto [place, is_new] = places_.try_emplace({verdict, row.meaning}, log_.size());
+    if (!is_new) {
+      log_[place->second].count += count;
+    } else if (log_.size() < kMaxLogFindings) {
+      log_.push_back({line, row.meaning, verdict, count});
+    } else {
+      places_.erase(place);
+    }
+  }
+
+ private:
+  std::vector<LogFinding>& log_;
+  std::map<std::pair<std::string, std::string>, size_t> places_;  // by verdict and meaning
+};
+
 }  // namespace
 
 Trace read_run_log(ByteStream& bytes) {
   Trace trace;
   trace.path = bytes.path();
-  std::map<std::pair<std::string_view, std::string_view>, size_t> places;  // by verdict and meaning
+  Findings findings(trace.log);
   std::string_view program;
+  // A checkpoint is described before its program says what it is for.
+  struct Waiting {
+    const LogRow* row;
+    std::string line;
+  };
+  std::vector<Waiting> waiting;
+  const auto settle = [&](bool of_text_encoder) {
+    for (const Waiting& each : waiting) {
+      findings.add(*each.row, of_text_encoder ? "info" : each.row->verdict, each.line, 1);
+    }
+    waiting.clear();
+  };
   LineReader lines(bytes);
   for (std::string_view line; lines.next(line);) {
     if (line.empty()) continue;
@@ -54,16 +89,16 @@ Trace read_run_log(ByteStream& bytes) {
     const LogRow* known = log_line_for(text);
     if (known == nullptr) continue;
     if (program.empty()) program = known->program;
-    const auto [place, is_new] =
-        places.try_emplace({known->verdict, known->meaning}, trace.log.size());
-    if (!is_new) {
-      ++trace.log[place->second].count;
-    } else if (trace.log.size() < kMaxLogFindings) {
-      trace.log.push_back({shown(text), known->meaning, known->verdict, 1});
-    } else {
-      places.erase(place);
+    if (known->waits && waiting.size() < kMaxLogFindings) {
+      waiting.push_back({known, shown(text)});
+      continue;
     }
+    if (known->ends == kOfTextEncoder || known->ends == kOfModel) {
+      settle(known->ends == kOfTextEncoder);
+    }
+    findings.add(*known, known->verdict, shown(text), 1);
   }
+  settle(false);
   check(
       !trace.log.empty(),
       "{}: is none of the files that can be read: a trace of PyTorch's profiler, CSV of Nsight "

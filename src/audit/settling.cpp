@@ -103,6 +103,21 @@ void LinearFinder::doubt_lone_shapes() {
   if (shapes.size() != 1) return;
   for (LinearCall& call : calls_) call.sure = call.sure && !call.may_be_used;
 }
+// A matrix of the weight's size was copied as often as it was multiplied by, and nothing tells
+// from which type.
+void LinearFinder::doubt_untyped() {
+  if (untyped_.empty()) return;
+  std::map<std::pair<int64_t, int64_t>, int64_t> products;
+  for (const LinearCall& call : calls_) products[{call.n, call.k}] += call.calls;
+  for (LinearCall& call : calls_) {
+    if (call.verdict != AuditVerdict::unquantized || call.m == call.n) continue;
+    const auto copies = untyped_.find({call.n, call.k});
+    if (copies == untyped_.end() || copies->second * 2 < products[{call.n, call.k}]) continue;
+    call.verdict = AuditVerdict::unclear;
+    call.doubt = Doubt::cast_before;
+  }
+}
+
 // One pair may be chance: a widened weight is only believed in if there are several, and one that
 // could be another tensor only beside others that could not.
 void LinearFinder::settle() {
@@ -116,6 +131,7 @@ void LinearFinder::settle() {
       call.is_used = false;
     }
   }
+  doubt_untyped();
   doubt_one_group();
   doubt_the_rare();
   doubt_lone_shapes();

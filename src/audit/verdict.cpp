@@ -110,7 +110,7 @@ std::string unclear_headline(Doubt doubt, const LinearCounts& counts) {
     case Doubt::cast_before:
       return fmt::format(
           "{} ran in {} right after something was cast to it: {} fake INT8 or FP8, but without "
-          "shapes this is uncertain.",
+          "types and shapes this is uncertain.",
           some, counts.floating, unclear.calls == all.calls ? "probably" : "perhaps");
     case Doubt::compiled:
       return fmt::format(

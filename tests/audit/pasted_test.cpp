@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "audit/examine.h"
 #include "audit/read_trace.h"
 #include "base/error.h"
 #include "formats/error_message.h"
@@ -75,6 +76,121 @@ const char* const kNsysText =
      40.0        4,000,000          2  2,000,000  ampere_bf16_s16816gemm_bf16_128x128
 
 )";
+
+TEST(Pasted, TheTableOfSglangsAnalysis) {
+  const Trace trace = read_pasted(R"(### Kernel Table
+| Stage | Kernel | Category | GPU time | Share | Launches | Python | CPU op |
+| --- | --- | --- | ---: | ---: | ---: | --- | --- |
+| decode | nvjet_tst_512x8_64x3_2x1_v_bz_TNT | gemm | 9.23 ms | 24.0% | 20 | a.py:8 | aten::mm |
+| decode | `_w8a8_block_int8_matmul` | gemm | 250.5 us | 1.0% | 40 | a.py:8 f | x |
+
+### Overlap Table
+| Kernel | Category | GPU time | Share | Launches |
+| --- | --- | ---: | ---: | ---: |
+| nvjet_tst_512x8_64x3_2x1_v_bz_TNT | gemm | 9.23 ms | 24.0% | 20 |
+)");
+  EXPECT_FALSE(trace.has_order);
+  ASSERT_EQ(trace.kernels.size(), 2u);
+  EXPECT_EQ(pasted_kernel(trace, 0), "nvjet_tst_512x8_64x3_2x1_v_bz_TNT");
+  EXPECT_DOUBLE_EQ(trace.kernels[0].us, 9230);
+  EXPECT_EQ(trace.kernels[0].calls, 20);
+  EXPECT_EQ(pasted_kernel(trace, 1), "_w8a8_block_int8_matmul");
+  EXPECT_DOUBLE_EQ(trace.kernels[1].us, 250.5);
+}
+
+TEST(Pasted, AMarkdownTableWithItsUnitInTheHeader) {
+  const Trace trace = read_pasted(
+      "| # | Category | Kernel | % Time | Count | Total (ms) | Avg (us) |\n"
+      "|---|----------|--------|--------|-------|------------|----------|\n"
+      "| 1 | **AllReduce** | `cross_device_reduce_2stage<bf16, 4>` | **22.7%** | 984 | 77.7 | 78.9 "
+      "|\n");
+  ASSERT_EQ(trace.kernels.size(), 1u);
+  EXPECT_EQ(pasted_kernel(trace, 0), "cross_device_reduce_2stage<bf16, 4>");
+  EXPECT_DOUBLE_EQ(trace.kernels[0].us, 77700);
+  EXPECT_EQ(trace.kernels[0].calls, 984);
+}
+
+// Modules have the time of what is within them.
+TEST(Pasted, TheTreeOfVllmsLayerwiseProfiler) {
+  const Trace trace = read_pasted(R"(
+name                                                   | cuda_time_us | pct_cuda_... | invocations
+====================================================================================================
+LlamaForCausalLM                                       |     31788.89 |        97.33 |        1.00
+|- LlamaModel                                          |     31788.89 |        97.33 |        1.00
+|-- VocabParallelEmbedding(weight=bfloat16[128256, ... |        59.20 |         0.18 |        1.00
+|--- void at::native::(anonymous namespace)::indexS... |        59.20 |         0.18 |        1.00
+|-- LlamaDecoderLayer                                  |     31729.69 |        97.15 |       32.00
+|--- cutlass_80_tensorop_i16832gemm_s8_256x128_64x3... |     31729.69 |        97.15 |      128.00
+LogitsProcessor                                        |       700.25 |         2.14 |        1.00
+|- nvjet_tst_512x8_64x3_2x1_v_bz_TNT                   |       700.25 |         2.14 |        1.00
+)");
+  ASSERT_EQ(trace.kernels.size(), 3u);
+  EXPECT_EQ(pasted_kernel(trace, 1), "cutlass_80_tensorop_i16832gemm_s8_256x128_64x3...");
+  EXPECT_DOUBLE_EQ(trace.kernels[1].us, 31729.69);
+  EXPECT_EQ(trace.kernels[1].calls, 128);
+  EXPECT_EQ(pasted_kernel(trace, 2), "nvjet_tst_512x8_64x3_2x1_v_bz_TNT");
+}
+
+TEST(Pasted, OnnxRuntimesOperatorsFromPerfstats) {
+  const auto verdict_of = [](const char* product, const char* other) {
+    const std::string text =
+        std::string(
+            "op_type               duration    percent     count\n"
+            "--------------------  ----------  ----------  ----------\n") +
+        product + "             90000       66.0656981  48\n" + other +
+        "  40000       30.0        48\nGelu                  4000        3.0         12\n";
+    const Trace trace = read_pasted(text);
+    EXPECT_EQ(trace.ops.size(), 108u);
+    Examination examination;
+    examination.add(trace);
+    return examination.finish({}).verdict;
+  };
+  const char* const linear = "DequantizeLinear    ";
+  const char* const softmax = "Softmax             ";
+  EXPECT_EQ(verdict_of("MatMul   ", softmax), octet::AuditVerdict::unquantized);
+  EXPECT_EQ(verdict_of("MatMul   ", linear), octet::AuditVerdict::unclear);
+  EXPECT_EQ(verdict_of("MatMulInteger", softmax), octet::AuditVerdict::native_int8);
+}
+
+TEST(Pasted, WhatComfyUiSaysOfACheckpoint) {
+  const auto verdict_of = [](const char* what, const char* then) {
+    const Trace trace = read_pasted(std::string(what) + "\n" + then + "\n");
+    Examination examination;
+    examination.add(trace);
+    return examination.finish({}).verdict;
+  };
+  const char* const encoder =
+      "CLIP/text encoder model load device: cuda:0, offload device: cpu, current: cpu\n"
+      "model weight dtype torch.bfloat16, manual cast: None\nmodel_type FLUX";
+  const char* const model = "model weight dtype torch.float16, manual cast: None";
+  const char* const gguf = "gguf qtypes: F32 (50), Q8_0 (169)";
+  const char* const fp8 = "Using scaled fp8: fp8 matrix mult: False, scale input: False";
+  EXPECT_EQ(verdict_of(gguf, encoder), octet::AuditVerdict::unclear);
+  EXPECT_EQ(verdict_of(gguf, model), octet::AuditVerdict::fake_int8);
+  EXPECT_EQ(verdict_of(gguf, "Prompt executed in 2 seconds"), octet::AuditVerdict::fake_int8);
+  EXPECT_EQ(verdict_of(fp8, encoder), octet::AuditVerdict::unclear);
+  EXPECT_EQ(verdict_of(fp8, "Requested to load WanTEModel"), octet::AuditVerdict::unclear);
+  EXPECT_EQ(verdict_of(fp8, "model_type FLUX"), octet::AuditVerdict::fake_fp8);
+}
+
+// Shapes without types: a copy of a weight's size for each product may have widened it.
+TEST(Pasted, ShapesAloneDoNotTellThatNothingWasDequantized) {
+  const auto verdict_of = [](const char* copied) {
+    const std::string rule =
+        "------------  ----------  ----------  ----------  ----------  ------------------------\n";
+    const std::string text =
+        rule + "Name            Self CPU   CPU total   Self CUDA  # of Calls  Input Shapes\n" +
+        rule +
+        "aten::mm         5.000ms     5.000ms    90.000ms         224  [[64, 256], [256, 512]]\n"
+        "aten::copy_      5.000ms     5.000ms    60.000ms         224  " +
+        copied + "\n" + rule;
+    Examination examination;
+    examination.add(read_pasted(text));
+    return examination.finish({}).verdict;
+  };
+  EXPECT_EQ(verdict_of("[[512, 256], [512, 256], []]"), octet::AuditVerdict::unclear);
+  EXPECT_EQ(verdict_of("[[64, 256], [64, 256], []]"), octet::AuditVerdict::unquantized);
+}
 
 }  // namespace
 
