@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from numbers import Real
 from typing import Any, NamedTuple
 
 from octet import _linear
@@ -105,7 +106,7 @@ class Route(NamedTuple):
         if self.take is None:
             return arrays
         return tuple(
-            array if array is None or isinstance(array, (int, float)) else self.take(array)
+            array if array is None or isinstance(array, Real) else self.take(array)
             for array in arrays
         )
 
@@ -201,10 +202,10 @@ def _torch_linear(
     x: Any, weight: Any, scale: Any, bias: Any, group: int, smooth: Any, dtype: Any, out: Any
 ) -> Any:
     functional = _TORCH.functions()
-    if isinstance(scale, (int, float)):
+    if isinstance(scale, Real):
         if not math.isfinite(scale):
             refuse("weight_scale", f"`weight_scale` is {scale}; expected a finite number")
-        scale = x.new_full((1,), scale, dtype=functional.torch.float32)
+        scale = x.new_full((1,), float(scale), dtype=functional.torch.float32)
     if out is not None:
         check_tensor("out", out)
         dtype = out.dtype if dtype is None else dtype

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from functools import cache
 from math import prod
+from numbers import Real
 from typing import Any
 
 from octet import _checks as checks
@@ -166,7 +167,7 @@ def _vector(name: str, values: Any, count: int, dtypes: Any = checks.FLOATS) -> 
 
 
 def _scales(scale: Any, n: int) -> Rows:
-    if isinstance(scale, (int, float)):
+    if isinstance(scale, Real):
         scale = np.float32([scale])
     if _array("weight_scale", scale).shape not in ((), (1,), (n,), (n, 1), (1, 1)):
         checks.wrong_value("weight_scale", scale, f"one, [{n}] or [{n}, 1]")

@@ -262,6 +262,12 @@ def test_wrong_arguments_of_int8_mm(a, b, error, words):
     assert words in str(raised.value)
 
 
+def test_a_scale_is_any_number():
+    expected = octet.int8_linear(X, WEIGHT, 0.5)
+    for half in (np.float32(0.5), np.float64(0.5), np.full(8, 0.5, np.float32)):
+        assert np.array_equal(octet.int8_linear(X, WEIGHT, half), expected)
+
+
 def test_sizes_that_no_memory_holds():
     huge = np.lib.stride_tricks.as_strided(X, (1 << 28, 16), (0, 4))  # 16 GiB, if it were copied
     with pytest.raises((octet.OctetError, MemoryError)):

@@ -5,8 +5,12 @@ from __future__ import annotations
 import copy
 import gc
 import io
+import os
 import pickle
+import stat
 import weakref
+from multiprocessing.context import set_spawning_popen
+from multiprocessing.reduction import ForkingPickler
 
 import pytest
 
@@ -189,6 +193,29 @@ def test_copies_share_among_themselves_alone(how):
         alone = how(model[0].to_k)
         assert alone.shared.members() == [alone]
         assert torch.equal(alone(x), model[0].to_k(x))
+
+
+def test_on_its_way_to_a_spawned_process():
+    """It takes over files by their numbers, which must be open until it is started."""
+
+    class Process:
+        DupFd = int
+
+        def __init__(self) -> None:
+            self.files = []
+
+        def duplicate_for_child(self, file: int) -> int:
+            self.files.append(file)
+            return file
+
+    model, process = quantize_(Attention(64, bias=True)), Process()
+    set_spawning_popen(process)
+    try:
+        ForkingPickler.dumps(model)
+    finally:
+        set_spawning_popen(None)
+    assert len(process.files) >= 12
+    assert all(stat.S_ISREG(os.fstat(file).st_mode) for file in process.files)
 
 
 def test_a_shallow_copy_stands_alone():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from multiprocessing.context import get_spawning_popen
 from typing import Any
 
 import torch
@@ -227,6 +228,9 @@ class Int8Linear(nn.Linear):
         parts = {"_buffers": self._buffers, "_parameters": self._parameters}
         for kind, tensors in parts.items():
             parts[kind] = {k: None if t is None else _own(t) for k, t in tensors.items()}
+        process = get_spawning_popen()
+        if process is not None:  # which takes over their files when everything is pickled
+            vars(process).setdefault("_octet_sent", []).append(parts)
         return {**self.__dict__, **parts}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
