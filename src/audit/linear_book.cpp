@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kSmallWidened = 16;
 // Linears of one model alternate at least this often, on average.
-constexpr int64_t kLongestRun = 8;
+constexpr int64_t kLongestRun = 8, kLongestNative = 32;
 // Names of layers that a pair remembers, to count them.
 constexpr size_t kMostLayers = 100'000;
 
@@ -88,6 +88,8 @@ void LinearBook::note_order(const std::string& model, const LinearCall& call) {
   if (fake) {
     order.runs += order.last_was_fake ? 0 : 1;
     order.fakes += call.calls;
+  } else {
+    order.natives += call.calls;
   }
   order.last_was_fake = fake;
 }
@@ -178,28 +180,37 @@ std::vector<std::string> LinearBook::models() const {
   return names;
 }
 
-// Fake and native linears that alternate, or are of the same sizes.
+// Fake and native linears of the same sizes, or such that alternate and share a side: the layers of
+// one model have its width.
 bool LinearBook::is_one_model(const std::string& model) const {
-  if (const auto order = orders_.find(model); order != orders_.end()) {
-    const auto& [last, fakes, runs] = order->second;
-    if (runs > 1 && fakes <= kLongestRun * runs) return true;
-  }
   std::set<std::tuple<int64_t, int64_t, int64_t>> native_products;
   std::set<Shape> native_shapes, shared_shapes;
+  std::set<int64_t> native_sides;
   const auto is_of_it = [&](const AuditLinear& linear) {
-    return linear.n > 0 && (model.empty() || model_of(linear.layer) == model);
+    return model.empty() || model_of(linear.layer) == model;
   };
   for (const auto& [key, linear] : layers_) {
     if (!is_of_it(linear) || !is_native(linear.verdict)) continue;
     native_products.insert({linear.m, linear.n, linear.k});
     native_shapes.insert({linear.n, linear.k});
+    native_sides.insert({linear.n, linear.k});
   }
+  bool share_a_side = false;
   for (const auto& [key, linear] : layers_) {
     if (!is_of_it(linear) || !is_fake(linear.verdict)) continue;
-    if (native_products.contains({linear.m, linear.n, linear.k})) return true;
-    if (native_shapes.contains({linear.n, linear.k})) shared_shapes.insert({linear.n, linear.k});
+    const bool sized = linear.n > 0;
+    share_a_side =
+        share_a_side || native_sides.contains(linear.n) || native_sides.contains(linear.k);
+    if (sized && native_products.contains({linear.m, linear.n, linear.k})) return true;
+    if (sized && native_shapes.contains({linear.n, linear.k})) {
+      shared_shapes.insert({linear.n, linear.k});
+    }
   }
-  return shared_shapes.size() > 1;
+  if (shared_shapes.size() > 1) return true;
+  const auto order = orders_.find(model);
+  if (order == orders_.end() || !share_a_side) return false;
+  const auto& [last, fakes, natives, runs] = order->second;
+  return runs > 1 && fakes <= kLongestRun * runs && natives <= kLongestNative * runs;
 }
 
 LinearCounts LinearBook::counts(const std::string& model) const {

@@ -46,7 +46,7 @@ class LinearBook {
   // How often linears change from widened weights to native ones, in order of time.
   struct Order {
     bool last_was_fake = false;
-    int64_t fakes = 0, runs = 0;
+    int64_t fakes = 0, natives = 0, runs = 0;
   };
   struct PairSum {
     AuditPair pair;

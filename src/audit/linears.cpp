@@ -50,6 +50,7 @@ std::vector<LinearCall> LinearFinder::find() {
     } else if (work.work == WorkClass::attention || work.work == WorkClass::convolution) {
       // Keys, values and filters can be codes, too: they wait for no linear.
       waiting_.forget(products_);
+      cast_before_ = false;
       if (const Signature* operands = list_.signature(work)) waiting_.doubt(*operands);
       note_users(i);
       note_heads(i);
@@ -213,6 +214,12 @@ void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
 // of keys make no quantized linear.
 void LinearFinder::see_softmax(const Work& work) {
   const Signature* operands = list_.signature(work);
+  if (operands == nullptr && !list_.trace().has_shapes) {
+    // The product before it made scores, and the next one multiplies by values.
+    after_softmax_ = true;
+    if (!calls_.empty() && calls_.back().product + 1 == products_) forget_widening(calls_.back());
+    return;
+  }
   softmax_ = operands == nullptr ? 0 : most_floats(*operands);
   if (calls_.empty() || softmax_ == 0 ||
       calls_.back().m * calls_.back().n * calls_.back().batch != softmax_)
@@ -286,10 +293,10 @@ void LinearFinder::multiply(uint32_t index) {
   }
   take_activations(call);
   // Probabilities of attention are multiplied by values.
-  const bool attends = softmax_ > 0 && softmax_ == call.m * call.k * batch;
+  const bool attends = after_softmax_ || (softmax_ > 0 && softmax_ == call.m * call.k * batch);
   if (attends) forget_widening(call);
-  if (!attends || !is_native(call.verdict)) calls_.push_back(call);
-  cast_before_ = unpacked_before_ = false;
+  if (after_softmax_ || !attends || !is_native(call.verdict)) calls_.push_back(call);
+  cast_before_ = unpacked_before_ = after_softmax_ = false;
   code_book_ = softmax_ = 0;
   ++products_;
 }

@@ -219,7 +219,15 @@ int64_t code_book_of(std::string_view op, const Signature& signature) {
 }
 
 bool may_widen(std::string_view kernel) {
-  if (has_word(kernel, "triton_poi_fused")) return has_word(kernel, "_to_copy");
+  if (has_word(kernel, "triton_poi_fused")) {
+    // Of activations: what no weight needs.
+    static constexpr std::array kOfActivations = {"silu", "gelu", "relu",     "sigmoid", "tanh",
+                                                  "cat",  "cos",  "softmax",  "rsqrt",   "mean",
+                                                  "norm", "pow",  "embedding"};
+    return has_word(kernel, "_to_copy") &&
+           std::none_of(kOfActivations.begin(), kOfActivations.end(),
+                        [&](const char* word) { return has_word(kernel, word); });
+  }
   // XLA names its fusions after what they do, or after their root.
   if (kernel.starts_with("loop_") || kernel.starts_with("wrapped_")) {
     return has_word(kernel, "convert");

@@ -191,11 +191,12 @@ AuditVerdict judge(const LinearCounts& counts, Doubt& doubt) {
     return static_cast<double>(some.calls) >= kFewest * static_cast<double>(all.calls);
   };
   if (all.calls == 0) return AuditVerdict::no_linears;
+  // What ran as known kernels is not the run; what it was, nobody knows.
+  const bool hidden = counts.unknown_share() > kMostUnknownBesideNative;
+  if (hidden && native.calls + fake.calls > 0) return left_open(Doubt::unknown_kernels);
   if (native.calls > 0) {
     if (fake.calls > 0 && counts.is_one_model) return AuditVerdict::fallback;
     if (fake.calls > 0) return left_open(Doubt::apart);
-    const bool hidden = counts.unknown_share() > kMostUnknownBesideNative;
-    if (hidden) return left_open(Doubt::unknown_kernels);
     const bool unsized = counts.unsized >= native.calls &&
                          share_of(counts.of(AuditVerdict::unquantized), all) > kFewest;
     const bool mixed = share_of(weight_only, all) > kFewest ||

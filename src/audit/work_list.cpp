@@ -297,7 +297,8 @@ bool WorkList::is_elsewhere(const Work& work, const Work& product) const {
 bool WorkList::is_softmax(const Work& work) const {
   if (work.work != WorkClass::elementwise) return false;
   const auto says_so = [](std::string_view name) {
-    return name.find("softmax") != name.npos || name.find("SoftMax") != name.npos;
+    return name.find("oftmax") != name.npos || name.find("oftMax") != name.npos ||
+           name.find("soft_max") != name.npos;
   };
   return says_so(name(work)) || says_so(op_name(work));
 }

@@ -194,6 +194,57 @@ TEST(Users, OfASumMostProductsMustHaveAWeightThatWasWidened) {
   EXPECT_EQ(verdict(15), AuditVerdict::unclear);  // perhaps when the model was loaded
 }
 
+// ggml with a cache in q8_0 and attention in steps, in order, without shapes.
+TEST(Users, CachesAroundASoftmaxAreNoWeights) {
+  MadeTrace made;
+  const auto widen = [&] {
+    made.kernel("void dequantize_block_q8_0_f16<false>(void const*, __half*, long)");
+  };
+  for (int i = 0; i < kUsedLayers; ++i) {
+    for (int linear = 0; linear < 3; ++linear) made.kernel(kBf16Gemm);
+    widen();
+    made.kernel(kBf16Gemm);
+    made.kernel("void soft_max_f32<true, 0, 0, __half>(float const*, __half const*)");
+    widen();
+    made.kernel(kBf16Gemm);
+    for (int linear = 0; linear < 4; ++linear) made.kernel(kBf16Gemm);
+  }
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unquantized);
+}
+
+TEST(Users, MostlyUnknownKernelsAccuseNobody) {
+  const auto report_of = [](double unknown_us) {
+    MadeTrace made;
+    for (int i = 0; i < kUsedLayers; ++i) {
+      for (const int64_t n : {512, 768}) {
+        widened(made, Type::int8, n, 256);
+        bf16_linear(made, 64, n, 256);
+      }
+    }
+    made.kernel("zzz_mystery", kNone, unknown_us);
+    return examined(made.trace).verdict;
+  };
+  EXPECT_EQ(report_of(100), AuditVerdict::fake_int8);
+  EXPECT_EQ(report_of(10'000), AuditVerdict::unclear);
+}
+
+// A text encoder with widened weights before each picture of a native model of another width.
+TEST(Users, ModelsThatTakeTurnsAreTwo) {
+  const auto verdict_of = [](int64_t width) {
+    MadeTrace made;
+    for (int picture = 0; picture < 3; ++picture) {
+      for (int i = 0; i < 6; ++i) {
+        widened(made, Type::int8, 640, 320);
+        bf16_linear(made, 1024, 640, 320);
+      }
+      for (int i = 0; i < 20; ++i) int8_linear(made, 1024, 512, width);
+    }
+    return examined(made.trace).verdict;
+  };
+  EXPECT_EQ(verdict_of(256), AuditVerdict::unclear);
+  EXPECT_EQ(verdict_of(320), AuditVerdict::fallback);
+}
+
 // Half of the linears of a size in bf16: nobody knows whether that was intended.
 TEST(Users, HalfOfThemInBf16IsLeftOpen) {
   MadeTrace made;
