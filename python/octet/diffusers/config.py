@@ -10,6 +10,7 @@ from diffusers.quantizers.quantization_config import QuantizationConfigMixin
 
 from octet._checks import FLOATS
 from octet._recipes import parse_recipe
+from octet.errors import refuse_type, shown
 from octet.torch.saving import SAVED_METHOD, saved_config
 
 METHOD = "octet"
@@ -46,9 +47,15 @@ class OctetConfig(QuantizationConfigMixin):
         parse_recipe(recipe)
         if isinstance(modules_to_not_convert, str):
             modules_to_not_convert = [modules_to_not_convert]
+        names = [] if modules_to_not_convert is None else modules_to_not_convert
+        if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
+            refuse_type(
+                "modules_to_not_convert",
+                f"`modules_to_not_convert` is {shown(names)}; expected a list of names",
+            )
         self.quant_method = _Method.OCTET
         self.recipe = recipe
-        self.modules_to_not_convert = list(modules_to_not_convert or [])
+        self.modules_to_not_convert = list(names)
         self.dtype = dtype
 
     def to_dict(self) -> dict[str, Any]:
