@@ -126,6 +126,12 @@ Named<size_t> Phrases::joined_count(const std::optional<Named<size_t>>& before,
   const size_t end = before->at.first + before->at.count;
   const Span both{before->at.first, last.at.first + 1 - before->at.first};
   const auto tokens = std::span(tokens_).subspan(end, last.at.first - end);
+  constexpr size_t kDozen = 12, kTwenty = 20, kTen = 10, kHundred = 100;
+  // "a hundred and one"
+  const bool is_rest = before->value >= kHundred && last.value < kHundred;
+  if (is_rest && (tokens.empty() || (tokens.size() == 1 && tokens[0].is("and")))) {
+    return {before->value + last.value, both};
+  }
   if (!tokens.empty()) {
     const bool is_same =
         before->value == last.value && std::ranges::all_of(tokens, [](const Token& each) {
@@ -133,7 +139,6 @@ Named<size_t> Phrases::joined_count(const std::optional<Named<size_t>>& before,
         });
     return is_same ? Named<size_t>{last.value, both} : last;
   }
-  constexpr size_t kDozen = 12, kTwenty = 20, kTen = 10;
   if (is_any(last.at.first, {"dozen", "hundred", "thousand"})) {
     return {std::min<size_t>(before->value, kDozen * kTen) * last.value, both};
   }

@@ -42,7 +42,10 @@ void SceneReader::step() {
     end_clause();
     // "3; stars", but "ten (10) stars"
     if (phrases_[at_].text != "(" && phrases_[at_].text != ")") described_.count.reset();
-    if (phrases_[at_].text != ",") described_.colours.clear();
+    // "the top half blue, a sun"
+    const bool is_of_place = place_.said_row.count + place_.said_column.count > 0;
+    if (is_of_place && !described_.colours.empty()) place_ = {};
+    if (is_of_place || phrases_[at_].text != ",") described_.colours.clear();
     ++at_;
   } else if (phrases_.is_text(at_)) {
     read_text();
