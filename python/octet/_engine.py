@@ -185,13 +185,14 @@ class Engine:
         `progress` is called at each step and may return False to stop; exceptions in callbacks and
         Ctrl-C stop it, too. `report.warnings` has the warnings about the request.
         """
-        convert, convert_preview = _converters(output, level, scale)
         if not isinstance(caption, Job):
             job = self.check(caption, **request)
         elif request:
             refuse(next(iter(request)), "a job takes no arguments of check(); it has its own")
         else:
             job = caption
+        # Last: it imports, for which a forked child may wait in vain.
+        convert, convert_preview = _converters(output, level, scale)
         made: list[_octet.Picture] = []
 
         def show(rough: _octet.Preview) -> None:

@@ -1,9 +1,10 @@
 #include "python/conversation.h"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <map>
 #include <system_error>
-#include <thread>
 
 #include "base/error.h"
 #include "python/bindings.h"
@@ -35,58 +36,69 @@ struct Running {
   }
 };
 
-// Never destroyed: daemon threads may be here while the process exits.
-Running& all_running() {
-  static Running* const made = new Running;
-  return *made;
-}
+// Never destroyed: daemon threads may be here while the process exits. A child has its own: what
+// its parent's wait for, it lacks.
+Running* running_here = new Running;
+[[maybe_unused]] const int registered =
+    pthread_atfork(nullptr, nullptr, [] { running_here = new Running; });
 
 }  // namespace
 
+// In a child it is left as it is.
+Conversation::~Conversation() {
+  if (is_forked()) shared_.release();
+}
+
 void Conversation::hold(const std::function<void()>& work, const std::function<void()>& cancel) {
   std::exception_ptr failure;
-  all_running().begin(*this, cancel);
-  std::thread thread;
+  Shared& shared = *shared_;
+  running_here->begin(*this, cancel);
   try {
-    thread = std::thread([&] {
+    shared.thread = std::thread([&] {
       try {
         work();
       } catch (...) {
         failure = std::current_exception();
       }
-      all_running().end(*this);
-      const std::lock_guard lock(mutex_);
-      done_ = true;
-      changed_.notify_all();
+      running_here->end(*this);
+      const std::lock_guard lock(shared.mutex);
+      shared.done = true;
+      shared.changed.notify_all();
     });
   } catch (const std::system_error& error) {
-    all_running().end(*this);
+    running_here->end(*this);
     fail("a thread cannot be started: {}", error.what());
   }
   bool done = false;
-  while (!done) {
+  while (!done && !is_forked()) {
     {
       const Unlocked unlocked;
-      std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, kLook, [&] { return done_ || (question_ != nullptr && !failed_); });
-      done = done_;
+      std::unique_lock lock(shared.mutex);
+      shared.changed.wait_for(lock, kLook, [&] {
+        return shared.done || (shared.question != nullptr && !shared.failed);
+      });
+      done = shared.done;
     }
     if (!done) answer_question(cancel);
   }
-  {
+  if (!is_forked()) {
     const Unlocked unlocked;
-    thread.join();
+    shared.thread.join();
   }
   if (error_) std::rethrow_exception(error_);
+  check(!is_forked(),
+        "this process was forked by a callback, and lacks the thread of the work that the callback "
+        "belongs to; leave it with os._exit(), or start processes with \"spawn\"");
   if (failure) std::rethrow_exception(failure);
 }
 
 void Conversation::answer_question(const std::function<void()>& cancel) {
+  Shared& shared = *shared_;
   const std::function<void()>* question = nullptr;
   {
-    const std::lock_guard lock(mutex_);
-    question = failed_ ? nullptr : question_;
-    answering_ = question != nullptr;
+    const std::lock_guard lock(shared.mutex);
+    question = shared.failed ? nullptr : shared.question;
+    shared.answering = question != nullptr;
   }
   bool failed = false;
   try {
@@ -98,37 +110,39 @@ void Conversation::answer_question(const std::function<void()>& cancel) {
     error_ = std::current_exception();
     failed = true;
   }
+  if (is_forked()) return;
   const Unlocked unlocked;
   if (failed) cancel();
-  const std::lock_guard lock(mutex_);
-  failed_ = failed_ || failed;
-  answering_ = false;
-  if (question != nullptr || failed_) {
-    question_ = nullptr;
-    changed_.notify_all();
+  const std::lock_guard lock(shared.mutex);
+  shared.failed = shared.failed || failed;
+  shared.answering = false;
+  if (question != nullptr || shared.failed) {
+    shared.question = nullptr;
+    shared.changed.notify_all();
   }
 }
 
 bool Conversation::ask(const std::function<void()>& answer) {
-  std::unique_lock lock(mutex_);
-  if (failed_) return false;
-  question_ = &answer;
-  changed_.notify_all();
-  changed_.wait(lock, [&] { return question_ == nullptr; });
-  return !failed_;
+  Shared& shared = *shared_;
+  std::unique_lock lock(shared.mutex);
+  if (shared.failed) return false;
+  shared.question = &answer;
+  shared.changed.notify_all();
+  shared.changed.wait(lock, [&] { return shared.question == nullptr; });
+  return !shared.failed;
 }
 
 // A question that is being answered is waited for: the answer uses what belongs to the work.
 void Conversation::end() {
-  const std::lock_guard lock(mutex_);
-  failed_ = true;
-  if (!answering_) question_ = nullptr;
-  changed_.notify_all();
+  const std::lock_guard lock(shared_->mutex);
+  shared_->failed = true;
+  if (!shared_->answering) shared_->question = nullptr;
+  shared_->changed.notify_all();
 }
 
 void Conversation::end_all() {
   const Unlocked unlocked;
-  Running& running = all_running();
+  Running& running = *running_here;
   std::unique_lock lock(running.mutex);
   running.is_exiting = true;
   for (const auto& [each, cancel] : running.conversations) {

@@ -8,15 +8,24 @@
 #include <condition_variable>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <thread>
+
+#include "base/fork.h"
 
 namespace octet::python {
 
 class Conversation {
  public:
+  Conversation() = default;
+  ~Conversation();
+  Conversation(const Conversation&) = delete;
+  Conversation& operator=(const Conversation&) = delete;
+
   // Both run without the GIL, `work` on a thread of its own; `cancel` has to make `work` end soon.
   // An exception of a callback or of a signal handler takes precedence over that of the work.
-  // Throws Cancelled after end_all().
+  // Throws Cancelled after end_all(), and Error in a child that a callback forked.
   void hold(const std::function<void()>& work, const std::function<void()>& cancel);
 
   // For the work: runs `answer` on the calling thread. False after an exception: the work has to
@@ -28,16 +37,24 @@ class Conversation {
   static void end_all();
 
  private:
+  // With the work's thread.
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    const std::function<void()>* question = nullptr;
+    bool answering = false;  // the question
+    bool done = false;
+    bool failed = false;  // error_ is set, or Python exits
+    std::thread thread;
+  };
+
+  bool is_forked() const { return forks_ != fork_count(); }
   void answer_question(const std::function<void()>& cancel);
   void end();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  const std::function<void()>* question_ = nullptr;
-  bool answering_ = false;  // the question
-  bool done_ = false;
-  bool failed_ = false;       // error_ is set, or Python exits
+  std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
   std::exception_ptr error_;  // used only by the calling thread, with the GIL held
+  uint32_t forks_ = fork_count();
 };
 
 }  // namespace octet::python

@@ -327,3 +327,23 @@ def test_a_forked_child_is_told_that_the_engine_stayed_behind(engine):
             status = 0 if "forked" in str(error) else 2
         os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_child_that_a_callback_forks_is_told_so(engine):
+    """It lacks the thread that renders, and does not wait for it."""
+    parent = os.getpid()
+    children = []
+
+    def fork(_) -> None:
+        if not children and os.getpid() == parent:
+            children.append(os.fork())
+            signal.alarm(0 if children[0] else 60)
+
+    status = 1
+    try:
+        engine.render(CAPTION, **QUICK, progress=fork)
+    except octet.OctetError as error:
+        status = 0 if "forked by a callback" in str(error) else 2
+    if os.getpid() != parent:
+        os._exit(status)
+    assert os.waitpid(children[0], 0)[1] == 0

@@ -111,3 +111,40 @@ def test_close_in_a_callback_is_refused():
         with pytest.raises(octet.OctetError, match="a callback may call only"):
             engine.render("a star", **SHORT, progress=lambda state: engine.close())
         assert len(engine.render("a star", **SHORT)) == 1
+
+
+FORKING = """
+import os, signal, threading
+import octet
+
+engine = octet.Engine({model!r}, device="cpu")
+begun = threading.Event()
+ended = False
+
+
+def work():
+    while not ended:
+        engine.render("a star", wrap_text=True, steps=2, size=64, progress=lambda _: begun.set())
+
+
+thread = threading.Thread(target=work)
+thread.start()
+begun.wait()
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(8)
+        try:
+            engine.render("a star", wrap_text=True, steps=1, size=64)
+        except octet.OctetError as error:
+            assert "forked" in str(error)
+        raise SystemExit(0)
+    print(os.waitpid(child, 0)[1])
+ended = True
+thread.join()
+"""
+
+
+def test_a_child_ends_while_its_parent_renders():
+    """It does not wait for work that only the parent does."""
+    assert run(FORKING.format(model=str(MODEL))).split() == ["0"] * 3
