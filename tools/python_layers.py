@@ -30,12 +30,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "torch": {"_linear"} | _LEAVES,
     "diffusers": _FOR_FRAMEWORKS,
     "comfy": _FOR_FRAMEWORKS,
-    "_requests": {"_octet", "_calls"},
-    "_engine": {"_requests"} | _LEAVES,
+    "_engine": _LEAVES,
     "_files": _LEAVES,
     "_frameworks": _FOR_FRAMEWORKS,
-    "__init__": {"_engine", "_files", "_frameworks", "_requests", "diffusers", "comfy"}
-    | _FOR_FRAMEWORKS,
+    "__init__": {"_engine", "_files", "_frameworks", "diffusers", "comfy"} | _FOR_FRAMEWORKS,
     "__main__": {"__init__"} | _LEAVES,
 }
 

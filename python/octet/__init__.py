@@ -19,8 +19,7 @@ from octet import _octet
 from octet._engine import Engine, Preview, Rendering, check_caption
 from octet._files import Inspection, devices, inspect, quantize
 from octet._frameworks import int8_linear, int8_mm, quantize_rows, report, require_int8
-from octet._octet import Job
-from octet._requests import Lora, Stop
+from octet._octet import Job, Lora, Stop
 from octet.errors import Cancelled, InvalidRequest, OctetError, OctetTypeError, OutOfMemory
 
 __version__: str = _octet.__version__

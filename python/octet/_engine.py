@@ -18,9 +18,10 @@ from octet._octet import (
     EngineState,
     Estimate,
     Job,
+    Lora,
     RenderReport,
+    Stop,
 )
-from octet._requests import Lora, Stop
 from octet.errors import OctetError, refuse, refuse_type
 
 OnProgress = Callable[[_octet.Progress], object]
@@ -273,7 +274,7 @@ def check_caption(caption: str | Mapping[str, Any] | os.PathLike[str]) -> Captio
 
 
 def _loras(loras: Iterable[str | Lora]) -> list[Lora]:
-    if isinstance(loras, (str, _octet.Lora)):
+    if isinstance(loras, (str, Lora)):
         loras = [loras]
     if not isinstance(loras, Iterable):
         refuse_type("loras", f"`loras` is {loras!r}; expected a list of files, or of Lora")

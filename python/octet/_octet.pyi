@@ -4,6 +4,7 @@ Addresses are numbers, strides count elements, dtypes are F32 to I32, 0 is none.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import Any, overload
 
 __version__: str
@@ -22,6 +23,9 @@ class OctetError(RuntimeError):
 
 class InvalidRequest(OctetError, ValueError):
     """An argument is wrong."""
+
+class OctetTypeError(OctetError, TypeError):
+    """An argument of the wrong type, or an array of the wrong dtype."""
 
 class OutOfMemory(OctetError, MemoryError):
     """Too little memory, the device's or the host's."""
@@ -318,7 +322,7 @@ class Lora(_Record):
     """A LoRA to merge into the networks."""
 
     def __init__(
-        self, file: str, strength: float = 1.0, networks: Sequence[str] = ...,
+        self, file: str | PathLike[str], strength: float = 1.0, networks: Sequence[str] = ...,
     ) -> None: ...
     file: str
     strength: float

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from octet._octet import Cancelled, InvalidRequest, OctetError, OutOfMemory
+from octet._octet import Cancelled, InvalidRequest, OctetError, OctetTypeError, OutOfMemory
 
 __all__ = ["Cancelled", "InvalidRequest", "OctetError", "OctetTypeError", "OutOfMemory"]
-
-
-class OctetTypeError(OctetError, TypeError):
-    """An argument of the wrong type, or an array of the wrong dtype."""
 
 
 def one_line(text: str) -> str:

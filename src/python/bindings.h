@@ -27,6 +27,7 @@ void bind_errors(nb::module_& module);
 [[noreturn]] void raise(octet_status status);
 [[noreturn]] void raise_error(const std::string& sentence);
 [[noreturn]] void raise_invalid_request(const std::string& sentence, const std::string& field);
+[[noreturn]] void raise_wrong_type(const std::string& sentence, const std::string& field);
 
 inline void check_status(octet_status status) {
   if (status != OCTET_OK) raise(status);

@@ -186,6 +186,8 @@ void bind_engine(nb::module_& module) {
   nb::class_<std::stop_source>(module, "Stop",
                                "Ends the calls that it was passed to, even before they begin.")
       .def(nb::init<>())
+      .def("__init__", [](std::stop_source*, nb::args,
+                          nb::kwargs) { raise_wrong_type("Stop() takes no arguments", ""); })
       .def(
           "request", [](std::stop_source& stop) { stop.request_stop(); }, "From any thread.")
       .def_prop_ro("requested", &std::stop_source::stop_requested);

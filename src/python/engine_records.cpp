@@ -71,15 +71,35 @@ void bind_report(nb::module_& module) {
       .OCTET_MEMBERS(RenderReport, text_s, load_s, denoise_s, decode_s, peak_bytes);
 }
 
+// The text of an object with __fspath__, and any other object as it is.
+nb::object path_text(nb::object path) {
+  return nb::hasattr(path, "__fspath__") ? path.attr("__fspath__")() : path;
+}
+
+// nanobind's own error has the whole signature, and several lines.
+template <typename T>
+T taken(const std::string& name, nb::handle value, const std::string& expected) {
+  T made{};
+  if (nb::try_cast(value, made)) return made;
+  raise_wrong_type(
+      "`" + name + "` is of type " + nb::type_name(value.type()).c_str() + "; expected " + expected,
+      name);
+}
+
 void bind_info(nb::module_& module) {
   nb::class_<Lora>(module, "Lora", "A LoRA to merge into the networks.")
       .def(
           "__init__",
-          [](Lora* at, const std::string& file, float strength,
-             const std::vector<std::string>& networks) {
-            new (at) Lora{file, strength, networks};
+          [](Lora* at, nb::object file, nb::object strength, nb::object networks) {
+            new (at) Lora{taken<std::string>("file", path_text(file), "a path"),
+                          taken<float>("strength", strength, "a number"),
+                          taken<std::vector<std::string>>("networks", networks, "a list of names")};
           },
-          "file"_a, "strength"_a = 1.0f, "networks"_a = std::vector<std::string>())
+          "file"_a.none(), "strength"_a.none() = 1.0f, "networks"_a.none() = nb::make_tuple())
+      .def("__init__",
+           [](Lora*, nb::args, nb::kwargs) {
+             raise_wrong_type("Lora() takes a file, its strength and names of networks", "");
+           })
       .def_ro("file", &Lora::file)
       .def_ro("strength", &Lora::strength)
       .def_ro("networks", &Lora::networks)

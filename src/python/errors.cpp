@@ -11,6 +11,7 @@ namespace {
 
 PyObject* octet_error = nullptr;
 PyObject* invalid_request_type = nullptr;
+PyObject* wrong_type_type = nullptr;
 PyObject* out_of_memory_type = nullptr;
 PyObject* cancelled_type = nullptr;
 
@@ -58,6 +59,9 @@ void bind_errors(nb::module_& module) {
   const nb::object base = nb::borrow(octet_error);
   invalid_request_type = made(module, "InvalidRequest", "An argument is wrong.",
                               nb::make_tuple(base, nb::borrow(PyExc_ValueError)));
+  wrong_type_type = made(module, "OctetTypeError",
+                         "An argument of the wrong type, or an array of the wrong dtype.",
+                         nb::make_tuple(base, nb::borrow(PyExc_TypeError)));
   out_of_memory_type = made(module, "OutOfMemory", "Too little memory, the device's or the host's.",
                             nb::make_tuple(base, nb::borrow(PyExc_MemoryError)));
   cancelled_type = made(module, "Cancelled", "Stopped by cancel().", nb::make_tuple(base));
@@ -77,6 +81,10 @@ void raise_error(const std::string& sentence) { raise_as(octet_error, sentence, 
 
 void raise_invalid_request(const std::string& sentence, const std::string& field) {
   raise_as(invalid_request_type, sentence, field);
+}
+
+void raise_wrong_type(const std::string& sentence, const std::string& field) {
+  raise_as(wrong_type_type, sentence, field);
 }
 
 }  // namespace octet::python

@@ -105,7 +105,7 @@ def test_importing_takes_no_framework():
         "import octet\n"
         "octet.devices()\n"
         "for call in (lambda: octet.int8_mm(b'', b''), lambda: octet.torch,\n"
-        f"             lambda: octet.Engine({str(MODEL)!r}).render('', output='pil')):\n"
+        f"             lambda: octet.Engine({str(MODEL)!r}).render('x', wrap_text=True)):\n"
         "    try: call()\n"
         "    except (octet.OctetError, ImportError) as error: print(error)\n",
     )
