@@ -1,6 +1,7 @@
 // octet caption check FILE
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -100,7 +101,10 @@ void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
   if (arguments.fix || arguments.wrap_text) {
     const bool mended = !report.canonical.empty();
     if (!mended || !flags.quiet) std::fputs(lines.c_str(), stderr);
-    show(flags, mended ? report.canonical + "\n" : "", json_of(flags, report));
+    // In JSON an escape says the same, and moves no cursor.
+    const bool is_shown = ::isatty(STDOUT_FILENO) == 1;
+    const std::string canonical = is_shown ? printable(report.canonical) : report.canonical;
+    show(flags, mended ? canonical + "\n" : "", json_of(flags, report));
     if (!mended) throw Error(closing_sentence(name, report));
     return;
   }

@@ -1,8 +1,11 @@
 """octet caption check: exit codes, findings, and the same text as Python's json.dumps."""
 
 import json
+import os
+import pty
 import random
 import subprocess
+import tty
 
 import pytest
 
@@ -76,6 +79,20 @@ def test_fix_is_json_dumps(check):
         done = check(text, "--fix")
         assert done.returncode == 0, done.stderr
         assert done.stdout == dumps(CAPTION) + "\n"
+
+
+def test_what_is_fixed_cannot_drive_a_terminal(built_program):
+    """Where it is shown, and not kept, escapes say the same."""
+    caption = CAPTION | {"high_level_description": "A poster\x9b31m \u202e\u2028雪"}
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    done = subprocess.run([built_program("octet"), "caption", "check", "--fix", "-"],
+                          input=dumps(caption).encode(), stdout=slave, timeout=60)
+    os.close(slave)
+    shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert done.returncode == 0 and json.loads(shown) == caption
+    assert "\\u009b31m \\u202e\\u2028雪" in shown and not {"\x9b", "\u202e"} & set(shown)
 
 
 def shuffled(value, rng):
