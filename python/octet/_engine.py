@@ -350,6 +350,9 @@ def _guidance(guidance: float | Sequence[float] | None) -> list[float]:
 def _converters(output: str, level: int, scale: int) -> tuple[Convert, Convert]:
     """Convert pictures and previews to the form that the caller wants."""
     if output == "png":
+        for name, value, most in (("level", level, 9), ("scale", scale, 64)):  # the engine's limits
+            if not 1 <= (_whole(value) or 0) <= most:
+                refuse(name, f"`{name}` is {value!r}; expected a whole number from 1 to {most}")
         encode = _octet.encode_png
         return partial(encode, level=level), partial(encode, scale=scale)
     for name, value in (("level", level), ("scale", scale)):

@@ -78,9 +78,11 @@ def test_pictures_as_png(engine):
     assert small.image != made.image
     np.testing.assert_array_equal(np.asarray(image.open(io.BytesIO(small.image))), opened)
     assert image.open(io.BytesIO(previews[-1].image)).size == (32, 32)
-    for wrong in ({"level": 10}, {"scale": 0, "preview": previews.append}):
-        with pytest.raises(octet.InvalidRequest, match=next(iter(wrong))):
-            engine.render(CAPTION, **{**png, **wrong})
+    del previews[:]
+    for name, value in (("level", 10), ("level", "x"), ("scale", 0), ("scale", 2.5), ("scale", 65)):
+        with pytest.raises(octet.InvalidRequest, match=f"`{name}` is .* expected a whole number"):
+            engine.render(CAPTION, **png, **{name: value}, preview=previews.append)
+    assert not previews  # nothing was rendered for it
     with pytest.raises(octet.InvalidRequest, match="level"):
         engine.render(CAPTION, **QUICK, level=9)
 
