@@ -5,7 +5,6 @@ Three seconds.
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import sys
@@ -166,7 +165,6 @@ def test_weights_outlive_their_device():
     device = raw.Device("cpu", 1)
     weight = packed_weight(device)
     del device
-    gc.collect()
     other = raw.Device("cpu", 1)
     y = np.empty((M, N), np.float32)
     with pytest.raises(raw.InvalidRequest, match="another device"):
@@ -215,7 +213,6 @@ def test_a_forked_child_is_told_that_the_device_stayed_behind():
         except raw.OctetError as error:
             status = 0 if "forked" in str(error) else 2
         del device, weight  # which does not wait for threads that are not there
-        gc.collect()
         os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
     assert weight.n == N
