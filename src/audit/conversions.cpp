@@ -68,8 +68,8 @@ bool LinearFinder::continues_widening(uint32_t index) {
     // Scales may have been expanded, or gathered; of FP8, and of what was unpacked, they must have.
     const bool is_weight = waiting->unpacked || waiting->conversion.code == ScalarType::fp8;
     if (!is_weight || waiting->conversion.scaled || !may_expand_scales(list_.op_name(work))) {
-      waiting_.doubt(numbers);
-      return false;
+      waiting_.combine(numbers);
+      return true;
     }
   }
   waiting->more.push_back(index);
@@ -114,7 +114,7 @@ void LinearFinder::widen(uint32_t index, const Conversion& conversion, int64_t n
        .named = by_name,
        .told = list_.op_name(list_.works()[index]).find("equant") != std::string_view::npos,
        .unpacked = unpacked_before_ || code_book_ > 0,
-       .doubtful = conversion.combined,
+       .combined = conversion.combined,
        .received = received != received_.end() && !by_name});
 }
 

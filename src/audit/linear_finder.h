@@ -73,7 +73,8 @@ class LinearFinder {
   std::map<std::vector<int64_t>, int64_t> untyped_;  // how often matrices were copied
   bool cast_before_ = false;  // a copy that may have widened a weight, where operands are unknown
   bool unpacked_before_ = false;  // bits of codes were shifted and masked
-  int64_t code_book_ = 0;  // entries of a table that codes were looked up in, since the product
+  int64_t code_book_ = 0;    // entries of a table that codes were looked up in, since the product
+  bool was_of_two_ = false;  // the last product was of two activations, and no call
   bool after_softmax_ = false;  // and no operands were recorded
   int64_t softmax_ = 0;         // elements of the last softmax since the product
   std::vector<size_t> parts_;   // calls that used a part of the same widened tensor

@@ -163,8 +163,10 @@ void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
     const bool four_bit = packed || holds_four_bits(widened, call.stored);
     call.verdict = four_bit ? AuditVerdict::fake_four_bit : verdict_of_widened(call.stored);
     call.is_used = widened.doubtful;
+    call.is_refuted = widened.refuted;
     call.shares = match->rows > 0 || match->several;
-    call.is_foreign = widened.received || list_.is_elsewhere(list_.works()[widened.work], work);
+    call.is_foreign = widened.received || widened.combined ||
+                      list_.is_elsewhere(list_.works()[widened.work], work);
     call.sure =
         match->sure && !call.is_foreign && (match->rows > 0 || follows(widened.products_before));
     if (match->rows > 0) {
@@ -221,7 +223,7 @@ void LinearFinder::see_softmax(const Work& work) {
     return;
   }
   softmax_ = operands == nullptr ? 0 : most_floats(*operands);
-  if (calls_.empty() || softmax_ == 0 ||
+  if (calls_.empty() || was_of_two_ || softmax_ == 0 ||
       calls_.back().m * calls_.back().n * calls_.back().batch != softmax_)
     return;
   forget_widening(calls_.back());
@@ -232,7 +234,7 @@ void LinearFinder::see_softmax(const Work& work) {
 // codes.
 void LinearFinder::see_choice(const Work& work) {
   const Signature* operands = list_.signature(work);
-  if (operands == nullptr || calls_.empty()) return;
+  if (operands == nullptr || calls_.empty() || was_of_two_) return;
   LinearCall& scores = calls_.back();
   if (scores.m * scores.n == most_floats(*operands)) forget_widening(scores);
 }
@@ -278,6 +280,7 @@ void LinearFinder::multiply(uint32_t index) {
       waiting_.doubt(*operands);
     }
     softmax_ = 0;
+    was_of_two_ = true;
     return;
   }
   const bool floating = work.work == WorkClass::half_gemm || work.work == WorkClass::single_gemm ||
@@ -296,7 +299,7 @@ void LinearFinder::multiply(uint32_t index) {
   const bool attends = after_softmax_ || (softmax_ > 0 && softmax_ == call.m * call.k * batch);
   if (attends) forget_widening(call);
   if (after_softmax_ || !attends || !is_native(call.verdict)) calls_.push_back(call);
-  cast_before_ = unpacked_before_ = after_softmax_ = false;
+  cast_before_ = unpacked_before_ = after_softmax_ = was_of_two_ = false;
   code_book_ = softmax_ = 0;
   ++products_;
 }

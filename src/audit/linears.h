@@ -40,9 +40,10 @@ struct LinearCall {
   bool sure = false;
   size_t product = 0;          // of the walk, counted from 0
   size_t widened_before = 0;   // the product that came next when its weight was widened
-  bool is_foreign = false;     // widened in another layer, or sent by another process
+  bool is_foreign = false;     // of another layer or process, or combined with as many numbers
   bool shares = false;         // a tensor of several weights
   bool is_used = false;        // something else used what was widened, or a tensor like it
+  bool is_refuted = false;     // the same, of its very dims
   bool may_be_used = false;    // something took tensors that nobody recorded
   bool is_loose_part = false;  // of a tensor of which other parts were not used
   int64_t calls = 1;           // of files that only have sums

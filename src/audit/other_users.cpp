@@ -45,6 +45,15 @@ bool takes_list(std::string_view op, std::string_view kernel) {
          name.starts_with("_fused_") || kernel.find("multi_tensor_apply") != kernel.npos;
 }
 
+// Numbers beside as many codes or integers are scales of those.
+bool scales_codes(const Operand& numbers, const Signature& operands) {
+  return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+    const bool holds_codes = is_code(operand.type) || operand.type == ScalarType::int32 ||
+                             operand.type == ScalarType::int64;
+    return holds_codes && elements_of(operand) == elements_of(numbers);
+  });
+}
+
 bool has_dims(const Signature& signature) {
   return std::any_of(signature.begin(), signature.end(),
                      [](const Operand& operand) { return !operand.dims.empty(); });
@@ -84,6 +93,7 @@ void LinearFinder::note_use(const Operand& operand) {
     if (may_be_view(operand.dims, call.stored_dims) ||
         may_be_view(operand.dims, {call.n, call.k})) {
       call.is_used = true;
+      call.is_refuted = call.is_refuted || is_same_matrix(operand.dims, call.stored_dims);
     }
   });
 }
@@ -103,7 +113,7 @@ void LinearFinder::note_users(uint32_t index) {
   if (operands == nullptr || work.work == WorkClass::copy) return;
   if (work.work == WorkClass::other && !reads_tensors(op)) return;
   for (const Operand& operand : *operands) {
-    if (!is_float(operand.type)) continue;
+    if (!is_float(operand.type) || scales_codes(operand, *operands)) continue;
     looks_up(op) ? waiting_.forget(operand) : waiting_.doubt(operand);
     note_use(operand);
   }

@@ -128,8 +128,13 @@ void LinearFinder::settle() {
   if (widens_nearly_all()) {
     for (LinearCall& call : calls_) {
       call.sure = call.is_widened && !call.is_foreign;
-      call.is_used = false;
+      call.is_used = call.is_refuted = false;
     }
+  }
+  // Where its use was seen, and no activations look like it, the product was no use of it.
+  for (LinearCall& call : calls_) {
+    const bool looks_alike = call.n > 0 && call.m % call.n == 0;
+    if (call.is_widened && call.is_refuted && !looks_alike) forget_widening(call);
   }
   doubt_untyped();
   doubt_one_group();
@@ -150,9 +155,7 @@ void LinearFinder::settle() {
       }
       continue;
     }
-    call.doubt = kept && sure[call.verdict] >= kFewestPairs ? Doubt::kept
-                 : call.sure                                ? Doubt::few_pairs
-                                                            : Doubt::size_alone;
+    call.doubt = kept ? Doubt::kept : call.sure ? Doubt::few_pairs : Doubt::size_alone;
     call.verdict = AuditVerdict::unclear;
   }
 }

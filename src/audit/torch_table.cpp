@@ -122,8 +122,10 @@ class TorchTableReader {
   void add_kernels() {
     const std::set<std::string_view> on_host = names_on_host();
     for (const Row& row : rows_) {
-      if (row.device_us <= 0 || on_host.contains(row.name) || row.name.starts_with("aten::") ||
-          row.name.starts_with("ProfilerStep")) {
+      // Inductor calls the range around the launch of a Triton kernel as it calls the kernel.
+      const bool is_told = row.name.starts_with("triton_") && row.host_us <= 0;
+      if (row.device_us <= 0 || (on_host.contains(row.name) && !is_told) ||
+          row.name.starts_with("aten::") || row.name.starts_with("ProfilerStep")) {
         continue;
       }
       Kernel kernel;

@@ -99,12 +99,16 @@ int64_t rows_of_several(const Dims& dims, int64_t n, int64_t k) {
 
 }  // namespace
 
+bool is_same_matrix(const std::vector<int64_t>& operand, const std::vector<int64_t>& dims) {
+  const Dims seen = without_ones(operand), known = without_ones(dims);
+  return known.size() > 1 && seen.size() >= known.size() &&
+         std::equal(known.rbegin(), known.rend(), seen.rbegin());
+}
+
 bool may_be_view(const std::vector<int64_t>& operand, const std::vector<int64_t>& dims) {
   const Dims seen = without_ones(operand), known = without_ones(dims);
   if (seen.size() < 2 || known.size() < 2) return false;
-  if (seen.size() >= known.size() && std::equal(known.rbegin(), known.rend(), seen.rbegin())) {
-    return true;
-  }
+  if (is_same_matrix(operand, dims)) return true;
   const int64_t elements = elements_of({.type = {}, .dims = known});
   // Blocks of a row tell no rows.
   constexpr int64_t kMostBlock = 256;
@@ -153,7 +157,8 @@ std::optional<WeightMatch> WaitingWeights::find(const ProductSize& size, size_t 
     const bool several = holds_matrices(conversion.dims, n, k);
     const bool soon = products - waiting.products_before <= kSoon || several;
     // Of m x k, what was widened may be the activations.
-    const bool sure = soon && m != n && codes != m * k && !waiting.doubtful && !waiting.listed;
+    const bool sure = soon && m != n && codes != m * k && !waiting.doubtful && !waiting.combined &&
+                      !waiting.listed;
     if (several) return WeightMatch{i, sure, 0, true};
     const Layout layout = layout_for(waiting, n, k);
     if (layout == Layout::of_weight && sure) return WeightMatch{i, true};
@@ -163,8 +168,8 @@ std::optional<WeightMatch> WaitingWeights::find(const ProductSize& size, size_t 
     const bool fits =
         codes == 0 ? waiting.named : packs && is_packed(codes, weights) && waiting.numbers == 0;
     if (fits && right_before)
-      return WeightMatch{i,
-                         !waiting.doubtful && (waiting.named || waiting.unpacked || waiting.told)};
+      return WeightMatch{i, !waiting.doubtful && !waiting.combined &&
+                                (waiting.named || waiting.unpacked || waiting.told)};
     // q, k and v of one tensor follow each other.
     const int64_t rows = rows_of_several(without_ones(conversion.dims), n, k);
     const bool goes_on = waiting.products_before + waiting.parts == products;
@@ -186,7 +191,7 @@ WaitingWeights::Pieces WaitingWeights::find_pieces(const ProductSize& size, size
                                            dims[1] == size.n || dims[1] == size.k);
     const bool known =
         fits || (is_in_blocks(dims, size.k) && (piece.unpacked || piece.conversion.scaled));
-    pieces.sure = pieces.sure && known && !piece.doubtful;
+    pieces.sure = pieces.sure && known && !piece.doubtful && !piece.combined;
     together += piece.conversion.codes;
     if (together == weights && weights > 0) {
       pieces.count = weights_.size() - i;
@@ -247,13 +252,23 @@ void WaitingWeights::forget(const Operand& used) {
 
 void WaitingWeights::doubt(const Operand& used) {
   for (WaitingWeight& waiting : weights_) {
-    if (may_be_view(used.dims, waiting.conversion.dims)) waiting.doubtful = true;
+    if (!may_be_view(used.dims, waiting.conversion.dims)) continue;
+    waiting.doubtful = true;
+    waiting.refuted = waiting.refuted || is_same_matrix(used.dims, waiting.conversion.dims);
   }
 }
 
 void WaitingWeights::doubt(int64_t elements) {
   for (WaitingWeight& waiting : weights_) {
     if (elements > 0 && waiting.conversion.codes == elements) waiting.doubtful = true;
+  }
+}
+
+void WaitingWeights::combine(int64_t elements) {
+  for (WaitingWeight& waiting : weights_) {
+    if (waiting.conversion.codes == elements || waiting.numbers == elements) {
+      waiting.combined = true;
+    }
   }
 }
 

@@ -19,8 +19,9 @@ struct WaitingWeight {
   bool told = false;   // the name of the op says that it dequantizes
   // Bits were shifted and masked, or codes looked up: no mask, no input.
   bool unpacked = false;
-  // It may be no weight: it was combined with as many other numbers, or used by what is no product.
-  bool doubtful = false;
+  bool doubtful = false;    // something that is no product may have used it
+  bool refuted = false;     // something that is no product used a matrix of these very dims
+  bool combined = false;    // with as many other numbers: a mask, or scales that were expanded
   bool received = false;    // from another process
   bool listed = false;      // something took a list of tensors since, of which it may be one
   int64_t uses = 1;         // several matrices in one tensor, as experts have them
@@ -49,6 +50,8 @@ struct ProductSize {
 // Whether an operand may be a tensor of these dims, or a view of it: the same
 // rows first, or the same matrix last.
 bool may_be_view(const std::vector<int64_t>& operand, const std::vector<int64_t>& dims);
+// Whether it is one, or several of the same.
+bool is_same_matrix(const std::vector<int64_t>& operand, const std::vector<int64_t>& dims);
 
 class WaitingWeights {
  public:
@@ -82,6 +85,7 @@ class WaitingWeights {
   void forget(const Operand& used);
   void doubt(const Operand& used);
   void doubt(int64_t elements);  // in any layout
+  void combine(int64_t elements);
   void doubt(const Signature& users);
   // Something took a list of tensors, or tensors that nobody recorded.
   void doubt_listed();

@@ -53,12 +53,12 @@ TEST(Users, OfATensorThatWasWidened) {
   };
   EXPECT_EQ(verdict_of(do_nothing, do_nothing), AuditVerdict::fake_int8);
   for (const char* op : {"aten::where", "aten::lerp_", "aten::mse_loss", "aten::sigmoid"}) {
-    EXPECT_EQ(verdict_of(use(op), do_nothing), AuditVerdict::unclear) << op;
-    EXPECT_EQ(verdict_of(do_nothing, use(op)), AuditVerdict::unclear) << op;
-    EXPECT_EQ(verdict_of(use(op), do_nothing, Type::fp8), AuditVerdict::unclear) << op;
+    EXPECT_EQ(verdict_of(use(op), do_nothing), AuditVerdict::unquantized) << op;
+    EXPECT_EQ(verdict_of(do_nothing, use(op)), AuditVerdict::unquantized) << op;
+    EXPECT_EQ(verdict_of(use(op), do_nothing, Type::fp8), AuditVerdict::unquantized) << op;
   }
-  EXPECT_EQ(verdict_of(use("aten::add", true), do_nothing), AuditVerdict::unclear);
-  EXPECT_EQ(verdict_of(do_nothing, use("aten::add", true)), AuditVerdict::unclear);
+  EXPECT_EQ(verdict_of(use("aten::add", true), do_nothing), AuditVerdict::unquantized);
+  EXPECT_EQ(verdict_of(do_nothing, use("aten::add", true)), AuditVerdict::unquantized);
   EXPECT_EQ(verdict_of(use("aten::embedding"), do_nothing), AuditVerdict::unquantized);
   // What other layers do to activations is no use of it.
   const auto activations = [](MadeTrace& made, const Dims&) {
@@ -75,6 +75,16 @@ TEST(Users, KeysSeenAsHeads) {
            "void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64>>(Flash_fwd_params)");
   };
   EXPECT_EQ(verdict_of(do_nothing, attention), AuditVerdict::unclear);
+}
+
+// Scores of as many elements as the product before had are of two activations.
+TEST(Users, ASoftmaxAfterAProductOfTwoActivations) {
+  const auto attention = [](MadeTrace& made, const Dims& dims) {
+    run_op(made, "aten::bmm",
+           {{Type::bf16, {dims[0] / 64, 64, 64}}, {Type::bf16, {dims[0] / 64, 64, 64}}}, kBf16Gemm);
+    run_op(made, "aten::_softmax", {{Type::bf16, {1, dims[0] / 64, 64, 64}}});
+  };
+  EXPECT_EQ(verdict_of(do_nothing, attention), AuditVerdict::fake_int8);
 }
 
 TEST(Users, TheNearestOfACodebook) {
@@ -152,6 +162,35 @@ TEST(Users, StatesOfAnOptimizerAreNoWeights) {
     }
   }
   EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unquantized);
+}
+
+// Masks of all weights, as of a pruned model.
+TEST(Users, MasksOfAllWeightsAreNoWeights) {
+  MadeTrace made;
+  for (int i = 0; i < kUsedLayers; ++i) {
+    for (const int64_t n : {512, 768}) {
+      const Dims dims = {n, 256};
+      run_op(made, "aten::copy_", {{Type::bf16, dims}, {Type::int8, dims}}, kCast);
+      run_op(made, "aten::mul", {{Type::bf16, dims}, {Type::bf16, dims}});
+      bf16_linear(made, 64, n, 256);
+    }
+  }
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unclear);
+}
+
+// GPTQ gathers a scale for each weight; the next layer's are no use of this layer's weight.
+TEST(Users, GatheredScalesAreNoUseOfTheWeightBefore) {
+  MadeTrace made;
+  for (int i = 0; i < kUsedLayers; ++i) {
+    const Dims dims = {256, 512};
+    run_op(made, "aten::bitwise_and", {{Type::int32, {32, 8, 512}}});
+    run_op(made, "aten::mul", {{Type::bf16, dims}, {Type::int32, dims}});
+    run_op(made, "aten::copy_", {{Type::bf16, dims}, {Type::int32, dims}}, kCast);
+    bf16_linear(made, 64, 512, 256);
+    bf16_linear(made, 64, 256, 512);
+    bf16_linear(made, 64, 256, 512);
+  }
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::fake_four_bit);
 }
 
 // The same with masks in one kernel that a compiler made, and in one op.
