@@ -183,7 +183,13 @@ bool is_trace_name(std::string_view name) {
 
 // PYTHONPATH takes no colons, and a program may change its folder.
 fs::path folder_for_python() {
-  const fs::path usual = fs::absolute(fs::temp_directory_path());
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error);
+  if (error) {
+    throw Error(fmt::format("the folder for temporary files (TMPDIR, else /tmp) cannot be used: {}",
+                            error.message()));
+  }
+  const fs::path usual = fs::absolute(folder);
   return usual.string().find(':') == std::string::npos ? usual : fs::path("/tmp");
 }
 

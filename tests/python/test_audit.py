@@ -294,6 +294,8 @@ def test_a_folder_for_temporary_files_may_have_a_colon(record, tmp_path):
     done = record([sys.executable, "-c", code], TMPDIR=str(folder))
     assert done.stdout.startswith(".octet-record-"), done.stdout
     assert not list(folder.iterdir())
+    done = record(["true"], TMPDIR=str(tmp_path / "none"))
+    assert done.returncode == 1 and "(TMPDIR, else /tmp) cannot be used" in done.stderr
 
 
 def peak_bytes(command):
