@@ -3,6 +3,11 @@
 
 NB_MODULE(_octet, module) {
   using namespace octet::python;
+  // What ends with one interpreter would end for all: its end would wait for ever.
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    throw nb::import_error(
+        "octet cannot be imported in a subinterpreter, expected the main one; use processes");
+  }
   // Devices live in the package's caches until the interpreter ends, and would count as leaks.
   nb::set_leak_warnings(false);
   module.doc() = "Octet's C and C++ interface. Use the package `octet`, which checks arguments.";

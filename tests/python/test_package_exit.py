@@ -89,6 +89,22 @@ begun.wait()
         run(script)
 
 
+def test_subinterpreters_are_refused():
+    """One that Python ended with itself waited for ever."""
+    script = """
+import octet
+try:
+    import _interpreters as interpreters
+except ImportError:  # before 3.13
+    import _xxsubinterpreters as interpreters
+try:
+    print(interpreters.run_string(interpreters.create(), "import octet"))
+except Exception as error:
+    print(error)
+"""
+    assert "subinterpreter" in run(script)  # from 3.12 on, Python itself says so
+
+
 def test_close_ends_a_render_of_another_thread():
     engine = octet.Engine(MODEL, device="cpu")
     begun, ended = threading.Event(), []
