@@ -31,10 +31,7 @@ EngineBody::Call::Call(std::shared_ptr<EngineBody> body, const std::stop_token& 
 
 EngineBody::Call::~Call() {
   stopping_.reset();
-  try {
-    if (!published_) body_->publish();
-  } catch (...) {  // what was last published still stands
-  }
+  publish();
   {
     const std::lock_guard known(body_->known_mutex_);
     body_->loading_ = false;
@@ -64,6 +61,8 @@ void EngineBody::Call::load(const ModelOptions& options, const OnRenderProgress&
   if (!lazy) session->load(noted(progress));
   body_->session_ = std::move(session);
   try {
+    body_->publish();
+    published_ = true;
     end();
   } catch (...) {
     body_->unload();
@@ -71,9 +70,16 @@ void EngineBody::Call::load(const ModelOptions& options, const OnRenderProgress&
   }
 }
 
+void EngineBody::Call::publish() noexcept {
+  if (std::exchange(published_, true)) return;
+  try {
+    body_->publish();
+  } catch (...) {  // what was last published still stands
+  }
+}
+
 void EngineBody::Call::end() {
-  body_->publish();
-  published_ = true;
+  publish();
   if (body_->stop_.exchange(false)) throw Cancelled("engine: stopped on request");
 }
 

@@ -48,6 +48,8 @@ class EngineBody {
     OnRenderProgress noted(const OnRenderProgress& told) const;
 
    private:
+    void publish() noexcept;  // once
+
     std::shared_ptr<EngineBody> body_;
     bool published_ = false;
     std::optional<std::stop_callback<std::function<void()>>> stopping_;
