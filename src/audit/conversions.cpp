@@ -253,7 +253,9 @@ void LinearFinder::note_cast(const Work& work) {
   }
   const uint64_t threads = list_.trace().kernels[work.event].threads;
   const bool large = threads == 0 || threads >= kLargeThreads;
-  if (large && may_widen(name)) cast_before_ = true;
+  // A norm in float32 ends with a cast, too: of activations.
+  normed_before_ = normed_before_ || name.find("rsqrt") != name.npos;
+  if (large && !normed_before_ && may_widen(name)) cast_before_ = true;
 }
 
 }  // namespace octet::audit

@@ -251,7 +251,9 @@ LinearCounts LinearBook::counts(const std::string& model) const {
     const bool suspect = linear.verdict == AuditVerdict::unclear ||
                          (linear.verdict == AuditVerdict::unquantized && weights > 0);
     if (suspect && native.contains({linear.n, linear.k})) counts.beside_native += linear.calls;
-    if (linear.verdict == AuditVerdict::unquantized && weights == 0 && linear.layer.empty()) {
+    const bool floats =
+        linear.verdict == AuditVerdict::unquantized || linear.verdict == AuditVerdict::unclear;
+    if (floats && weights == 0 && linear.layer.empty()) {
       counts.unsized += linear.calls;
     }
   }

@@ -45,7 +45,7 @@ class LinearFinder {
   void note_users(uint32_t index);
   void note_heads(uint32_t index);
   void note_activations(uint32_t index);
-  void note_use(const Operand& operand);
+  void note_use(const Operand& operand, bool refutes = true);
   template <class Each>
   void each_taken(const Each& each);
   bool follows(size_t widened_before) const;
@@ -72,7 +72,8 @@ class LinearFinder {
   std::map<int64_t, bool> received_;
   std::map<std::vector<int64_t>, int64_t> untyped_;  // how often matrices were copied
   bool cast_before_ = false;  // a copy that may have widened a weight, where operands are unknown
-  bool unpacked_before_ = false;  // bits of codes were shifted and masked
+  bool normed_before_ = false, compiled_before_ = false;  // since the last product
+  bool unpacked_before_ = false;                          // bits of codes were shifted and masked
   int64_t code_book_ = 0;    // entries of a table that codes were looked up in, since the product
   bool was_of_two_ = false;  // the last product was of two activations, and no call
   bool after_softmax_ = false;  // and no operands were recorded

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <string_view>
 
 #include "audit/linears.h"
 
@@ -72,14 +71,6 @@ WidenedSums widened_in(const WorkList& list) {
   return sums;
 }
 
-int64_t calls_of_op(const WorkList& list, std::string_view op) {
-  int64_t calls = 0;
-  for (const Work& work : list.works()) {
-    if (list.name(work) == op) calls += list.calls(work);
-  }
-  return calls;
-}
-
 int64_t floating_calls(const WorkList& list) {
   int64_t calls = 0;
   for (const Work& work : list.works()) {
@@ -120,10 +111,6 @@ AuditVerdict verdict_of_widened(ScalarType stored) {
 
 std::vector<LinearCall> find_linears_in_sums(const WorkList& list) {
   WidenedSums widened = widened_in(list);
-  // Ops of the host: casts of norms and rotations are fewer than the products around them, those of
-  // weights are not.
-  const int64_t casts = calls_of_op(list, "aten::_to_copy");
-  if (2 * casts >= floating_calls(list)) widened.possible += casts;
   const double us_per_widening =
       widened.certain > 0 ? widened.certain_us / static_cast<double>(widened.certain) : 0;
   // Of a model that was dequantized when it was loaded, most products ran without.
@@ -157,13 +144,31 @@ std::vector<LinearCall> find_linears_in_sums(const WorkList& list) {
     if (unclear > 0) {
       LinearCall call = part_of(all, unclear);
       call.verdict = AuditVerdict::unclear;
-      call.doubt = Doubt::cast_before;
+      call.doubt = Doubt::cast_beside;
       found.push_back(call);
     }
     const int64_t rest = all.calls - fake - unclear;
     if (rest > 0) found.push_back(part_of(all, rest));
   }
   return found;
+}
+
+void doubt_by_casts(const WorkList& list, std::vector<LinearCall>& calls) {
+  int64_t casts = 0, floating = 0;
+  for (const Work& work : list.works()) {
+    const bool casts_perhaps = list.name(work) == "aten::_to_copy" || list.is_compiled(work);
+    if (casts_perhaps) casts += list.calls(work);
+  }
+  for (const LinearCall& call : calls) {
+    if (call.verdict == AuditVerdict::unquantized) floating += call.calls;
+  }
+  if (2 * casts < floating) return;
+  for (LinearCall& call : calls) {
+    if (call.verdict != AuditVerdict::unquantized || casts <= 0) continue;
+    call.verdict = AuditVerdict::unclear;
+    call.doubt = Doubt::cast_beside;
+    casts -= call.calls;
+  }
 }
 
 }  // namespace octet::audit

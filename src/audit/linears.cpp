@@ -55,6 +55,7 @@ std::vector<LinearCall> LinearFinder::find() {
       note_users(i);
       note_heads(i);
     } else {
+      compiled_before_ = compiled_before_ || list_.is_compiled(work);
       if (list_.is_softmax(work)) see_softmax(work);
       if (chooses(list_.op_name(work))) see_choice(work);
       if (!look_for_conversion(i)) note_users(i);
@@ -204,10 +205,12 @@ void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
   }
   // In another layout, its weight may be what waits.
   if (call.n > 0) waiting_.doubt({.type = ScalarType::unknown, .dims = {call.n, call.k}});
-  if (cast_before_ || list_.hides_work(work)) {
+  const bool untyped = work.work == WorkClass::gemm;
+  if (untyped && !takes_numbers_alone(list_.op_name(work))) return;  // codes as well, perhaps
+  if (cast_before_ || compiled_before_ || list_.hides_work(work)) {
     call.verdict = AuditVerdict::unclear;
     call.doubt = cast_before_ ? Doubt::cast_before : Doubt::compiled;
-  } else if (work.work == WorkClass::gemm && takes_numbers_alone(list_.op_name(work))) {
+  } else if (untyped) {
     call.verdict = AuditVerdict::unquantized;  // such ops take no codes
   }
 }
@@ -299,14 +302,18 @@ void LinearFinder::multiply(uint32_t index) {
   const bool attends = after_softmax_ || (softmax_ > 0 && softmax_ == call.m * call.k * batch);
   if (attends) forget_widening(call);
   if (after_softmax_ || !attends || !is_native(call.verdict)) calls_.push_back(call);
-  cast_before_ = unpacked_before_ = after_softmax_ = was_of_two_ = false;
+  cast_before_ = normed_before_ = compiled_before_ = false;
+  unpacked_before_ = after_softmax_ = was_of_two_ = false;
   code_book_ = softmax_ = 0;
   ++products_;
 }
 
 std::vector<LinearCall> find_linears(WorkList& list) {
-  const bool has_order = list.trace().has_order || list.trace().is_host_only();
-  return has_order ? LinearFinder(list).find() : find_linears_in_sums(list);
+  if (list.trace().has_order) return LinearFinder(list).find();
+  if (!list.trace().is_host_only()) return find_linears_in_sums(list);
+  std::vector<LinearCall> found = LinearFinder(list).find();
+  doubt_by_casts(list, found);
+  return found;
 }
 
 }  // namespace octet::audit

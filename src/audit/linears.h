@@ -14,6 +14,7 @@ namespace octet::audit {
 enum class Doubt : uint8_t {
   none,
   cast_before,  // something was cast, and no operands were recorded
+  cast_beside,  // in sums, which have no order: as much was cast as was multiplied
   compiled,     // what was compiled hides what it does
   no_type,      // nothing tells the type of the product
   size_alone,   // a tensor of the weight's size was widened, which may be another one
@@ -57,6 +58,10 @@ std::vector<LinearCall> find_linears(WorkList& list);
 // In files that only have sums, which tell no order: kernels that do nothing but widen weights
 // speak for as many products in floating point as they were called.
 std::vector<LinearCall> find_linears_in_sums(const WorkList& list);
+
+// In sums of the host's ops: as many products as something was cast, or run by compiled code, are
+// unclear; unless that is fewer than half of them, as casts of norms and rotations are.
+void doubt_by_casts(const WorkList& list, std::vector<LinearCall>& calls);
 
 // How a product ran, by its class alone, and one whose weight was widened.
 AuditVerdict verdict_of_product(WorkClass work);

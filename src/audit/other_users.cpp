@@ -31,6 +31,13 @@ bool looks_up(std::string_view op) {
   return is_one_of(kLookups, short_name(op));
 }
 
+// Sums and norms leave what they read to others: DoRA takes those of weights.
+bool reduces(std::string_view op) {
+  static constexpr std::array<std::string_view, 9> kReductions = {
+      "linalg_vector_norm", "norm", "abs", "amax", "amin", "aminmax", "sum", "mean", "var"};
+  return is_one_of(kReductions, short_name(op));
+}
+
 // Of those that are otherwise only called: sizes, views, random numbers.
 bool reads_tensors(std::string_view op) {
   static constexpr std::array<std::string_view, 7> kReaders = {
@@ -88,12 +95,13 @@ void LinearFinder::each_taken(const Each& each) {
   for (const size_t call : taken_) each(calls_[call]);
 }
 
-void LinearFinder::note_use(const Operand& operand) {
+void LinearFinder::note_use(const Operand& operand, bool refutes) {
   each_taken([&](LinearCall& call) {
     if (may_be_view(operand.dims, call.stored_dims) ||
         may_be_view(operand.dims, {call.n, call.k})) {
       call.is_used = true;
-      call.is_refuted = call.is_refuted || is_same_matrix(operand.dims, call.stored_dims);
+      call.is_refuted =
+          call.is_refuted || (refutes && is_same_matrix(operand.dims, call.stored_dims));
     }
   });
 }
@@ -114,8 +122,8 @@ void LinearFinder::note_users(uint32_t index) {
   if (work.work == WorkClass::other && !reads_tensors(op)) return;
   for (const Operand& operand : *operands) {
     if (!is_float(operand.type) || scales_codes(operand, *operands)) continue;
-    looks_up(op) ? waiting_.forget(operand) : waiting_.doubt(operand);
-    note_use(operand);
+    looks_up(op) ? waiting_.forget(operand) : waiting_.doubt(operand, !reduces(op));
+    note_use(operand, !reduces(op));
   }
 }
 

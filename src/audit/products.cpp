@@ -232,6 +232,7 @@ bool may_widen(std::string_view kernel) {
   if (kernel.starts_with("loop_") || kernel.starts_with("wrapped_")) {
     return has_word(kernel, "convert");
   }
+  if (has_word(kernel, "float16_copy_kernel_cuda")) return true;  // bfloat16's ends like that, too
   // Casting variants of the templates.
   const bool casts = has_word(kernel, "LoadWithCast") || has_word(kernel, "gpu_kernel_impl<");
   if (!casts) return false;
@@ -240,6 +241,10 @@ bool may_widen(std::string_view kernel) {
       copies ? has_word(kernel, "lambda(c10::BFloat16)") || has_word(kernel, "lambda(c10::Half)")
              : has_word(kernel, "Functor<c10::BFloat16") || has_word(kernel, "Functor<c10::Half");
   return to_half;
+}
+
+bool is_compiled_code(std::string_view range) {
+  return range.starts_with("## Call CompiledFxGraph") || range.starts_with("Torch-Compiled");
 }
 
 bool may_be_of_linears(std::string_view kernel) {

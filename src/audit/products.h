@@ -67,10 +67,12 @@ Conversion widening_of(const Signature& signature);
 int64_t code_book_of(std::string_view op, const Signature& signature);
 
 // Whether a kernel's name leaves it possible that it widens codes. PyTorch's elementwise kernels
-// say whether they cast, and to what; between floating types they have names of their own, so that
-// one that casts to bf16 or fp16 reads integers or FP8. Of what Inductor generates, names tell that
-// something was cast.
+// say whether they cast, and to what; what casts float32 to bf16 or fp16 has a name of its own,
+// which FP8 shares. Of what Inductor generates, names tell that something was cast.
 bool may_widen(std::string_view kernel);
+// Of a range: what Inductor compiled runs in it, of which a CPU's trace only has the libraries'
+// calls.
+bool is_compiled_code(std::string_view range);
 
 // Whether a name of no known class leaves it possible that the kernel is a product, or dequantizes
 // weights for one.

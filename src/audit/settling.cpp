@@ -1,4 +1,5 @@
 // Which of the weights that were widened are believed in, once all products were seen.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
@@ -42,10 +43,13 @@ bool LinearFinder::keeps_widened() const {
 // layout was widened, in several sizes: no coincidence does that.
 bool LinearFinder::widens_nearly_all() const {
   constexpr double kNearlyAll = 0.9;
+  constexpr int64_t kSmall = 16;  // LoRAs have so much less weights
+  int64_t most = 0;
+  for (const LinearCall& call : calls_) most = std::max(most, call.n * call.k);
   std::set<int64_t> rows;
   int64_t widened = 0, all = 0;
   for (const LinearCall& call : calls_) {
-    if (!may_be_widened(call)) continue;
+    if (!may_be_widened(call) || call.n * call.k * kSmall <= most) continue;
     ++all;
     if (!call.is_widened || call.is_foreign || call.widened_before != call.product) continue;
     ++widened;

@@ -5,6 +5,7 @@
 
 #include "audit/csv_table.h"
 #include "audit/patterns.h"
+#include "audit/products.h"
 #include "audit/read_trace.h"
 #include "audit/text_table.h"
 #include "audit/trace_tables.h"
@@ -43,6 +44,10 @@ Signature shapes_of_cell(std::string_view cell) {
     }
   }
   return operands;
+}
+
+bool multiplies_itself(std::string_view op) {
+  return op == "aten::mm" || op == "aten::addmm" || op == "aten::bmm" || op == "aten::baddbmm";
 }
 
 class TorchTableReader {
@@ -161,10 +166,11 @@ class TorchTableReader {
     double now_us = 0;
     for (const Row& row : rows_) {
       const double all_us = device_ == CsvHeader::kNoColumn ? row.host_us : row.device_us;
-      const bool is_op = row.name.find("::") != std::string::npos;
-      // aten::linear leaves its product to aten::addmm, which has a row of its own.
-      const bool delegates =
-          is_gemm(op_by_name(row.name).work) && row.host_us * 2 < row.host_total_us;
+      const bool is_op = row.name.find("::") != std::string::npos || is_compiled_code(row.name);
+      // aten::linear leaves its product to aten::addmm, which has a row of its own, and multiplies
+      // itself, however long it takes to copy the bias.
+      const bool delegates = is_gemm(op_by_name(row.name).work) && !multiplies_itself(row.name) &&
+                             row.host_us * 2 < row.host_total_us;
       if (!is_op || delegates || all_us <= 0) continue;
       const int64_t count = std::min(row.calls, kMostOps);
       Op op;

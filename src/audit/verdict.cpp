@@ -112,6 +112,11 @@ std::string unclear_headline(Doubt doubt, const LinearCounts& counts) {
           "{} ran in {} right after something was cast to it: {} fake INT8 or FP8, but without "
           "types and shapes this is uncertain.",
           some, counts.floating, unclear.calls == all.calls ? "probably" : "perhaps");
+    case Doubt::cast_beside:
+      return fmt::format(
+          "{} ran in {}, and something was cast as often: perhaps fake INT8 or FP8, but sums "
+          "without types and order do not tell.",
+          some, counts.floating);
     case Doubt::compiled:
       return fmt::format(
           "{} ran in {} inside compiled code, which hides whether weights were dequantized.", some,

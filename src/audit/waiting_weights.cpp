@@ -73,7 +73,7 @@ Layout layout_for(const WaitingWeight& waiting, int64_t n, int64_t k) {
   if (!as_many) return Layout::other;
   if (waiting.unpacked || waiting.named) return Layout::of_weight;
   if (!is_in_blocks(dims, k)) return Layout::other;
-  return waiting.conversion.scaled ? Layout::of_weight : Layout::possible;
+  return scaled ? Layout::of_weight : Layout::possible;
 }
 
 bool is_picture(const Conversion& conversion) {
@@ -250,11 +250,12 @@ void WaitingWeights::forget(const Operand& used) {
   });
 }
 
-void WaitingWeights::doubt(const Operand& used) {
+void WaitingWeights::doubt(const Operand& used, bool refutes) {
   for (WaitingWeight& waiting : weights_) {
     if (!may_be_view(used.dims, waiting.conversion.dims)) continue;
     waiting.doubtful = true;
-    waiting.refuted = waiting.refuted || is_same_matrix(used.dims, waiting.conversion.dims);
+    waiting.refuted =
+        waiting.refuted || (refutes && is_same_matrix(used.dims, waiting.conversion.dims));
   }
 }
 

@@ -83,7 +83,7 @@ class WaitingWeights {
   // The same of one operand, which may be any of them that is laid out as it:
   // their only use, or perhaps of something else of that layout.
   void forget(const Operand& used);
-  void doubt(const Operand& used);
+  void doubt(const Operand& used, bool refutes = true);
   void doubt(int64_t elements);  // in any layout
   void combine(int64_t elements);
   void doubt(const Signature& users);

@@ -303,10 +303,13 @@ bool WorkList::is_softmax(const Work& work) const {
   return says_so(name(work)) || says_so(op_name(work));
 }
 
+bool WorkList::is_compiled(const Work& work) const {
+  return on_host_ && is_compiled_code(name(work));
+}
+
 bool WorkList::hides_work(const Work& work) const {
   const auto is_compiled = [&](uint32_t op) {
-    const std::string_view name = trace_.names[trace_.ops[op].name];
-    return name.starts_with("## Call CompiledFxGraph") || name.starts_with("Torch-Compiled");
+    return is_compiled_code(trace_.names[trace_.ops[op].name]);
   };
   return on_host_ && first_caller(trace_, op(work), kMaxCallers, is_compiled) != kNone;
 }

@@ -62,6 +62,8 @@ class WorkList {
   bool is_softmax(const Work& work) const;
   // On a CPU, code that Inductor compiled leaves no events but for the libraries that it calls.
   bool hides_work(const Work& work) const;
+  // Whether it is such code itself.
+  bool is_compiled(const Work& work) const;
   // The nearest range around it that somebody named; empty: none.
   std::string_view layer(const Work& work) const;
   // Of a product, where its operands were recorded.

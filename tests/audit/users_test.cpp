@@ -193,6 +193,22 @@ TEST(Users, GatheredScalesAreNoUseOfTheWeightBefore) {
   EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::fake_four_bit);
 }
 
+// DoRA takes the norm of the weight that was widened; here some layers are in bf16.
+TEST(Users, NormsOfWeightsDoNotTakeThemAway) {
+  MadeTrace made;
+  for (int i = 0; i < kUsedLayers; ++i) {
+    for (const int64_t n : {512, 768}) {
+      const Dims dims = {n, 256};
+      run_op(made, "aten::copy_", {{Type::bf16, dims}, {Type::int8, dims}}, kCast);
+      run_op(made, "aten::linalg_vector_norm", {{Type::bf16, dims}});
+      run_op(made, "aten::mul", {{Type::bf16, dims}, {Type::bf16, {n, 1}}});
+      bf16_linear(made, 64, n, 256);
+      bf16_linear(made, 64, 256, 1024);
+    }
+  }
+  EXPECT_EQ(examined(made.trace).verdict, AuditVerdict::unclear);
+}
+
 // The same with masks in one kernel that a compiler made, and in one op.
 TEST(Users, AMaskOfTheWeightInOneKernel) {
   const auto report_of = [](bool masks) {
