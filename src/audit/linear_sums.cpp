@@ -45,8 +45,17 @@ int64_t writes_to_caches(const WorkList& list) {
   return calls;
 }
 
+int64_t floating_calls(const WorkList& list) {
+  int64_t calls = 0;
+  for (const Work& work : list.works()) {
+    if (verdict_of_product(work.work) == AuditVerdict::unquantized) calls += list.calls(work);
+  }
+  return calls;
+}
+
 WidenedSums widened_in(const WorkList& list) {
   WidenedSums sums;
+  int64_t untyped = 0;
   int64_t of_caches = most_of_caches(list);
   // Where as many keys and values were written as codes, it were these that were widened.
   const bool has_caches = of_caches > 0 && writes_to_caches(list) >= of_caches;
@@ -66,17 +75,13 @@ WidenedSums widened_in(const WorkList& list) {
       }
     } else if (!is_gemm(work.work) && may_widen(list.name(work))) {
       sums.possible += list.calls(work);
+    } else if (casts_unknown_types(list.name(work))) {
+      untyped += list.calls(work);
     }
   }
+  // Norms and rotations cast less often than linears multiply.
+  if (untyped >= floating_calls(list)) sums.possible += untyped;
   return sums;
-}
-
-int64_t floating_calls(const WorkList& list) {
-  int64_t calls = 0;
-  for (const Work& work : list.works()) {
-    if (verdict_of_product(work.work) == AuditVerdict::unquantized) calls += list.calls(work);
-  }
-  return calls;
 }
 
 // `calls` of a sum, with their share of its time.

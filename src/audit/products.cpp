@@ -233,6 +233,7 @@ bool may_widen(std::string_view kernel) {
     return has_word(kernel, "convert");
   }
   if (has_word(kernel, "float16_copy_kernel_cuda")) return true;  // bfloat16's ends like that, too
+  if (has_word(kernel, "DequantizeLinear")) return true;          // TensorRT's, of whatever
   // Casting variants of the templates.
   const bool casts = has_word(kernel, "LoadWithCast") || has_word(kernel, "gpu_kernel_impl<");
   if (!casts) return false;
@@ -241,6 +242,15 @@ bool may_widen(std::string_view kernel) {
       copies ? has_word(kernel, "lambda(c10::BFloat16)") || has_word(kernel, "lambda(c10::Half)")
              : has_word(kernel, "Functor<c10::BFloat16") || has_word(kernel, "Functor<c10::Half");
   return to_half;
+}
+
+bool casts_unknown_types(std::string_view kernel) {
+  if (!has_word(kernel, "unrolled_elementwise_kernel") ||
+      !has_word(kernel, "direct_copy_kernel_cuda")) {
+    return false;
+  }
+  const size_t lambda = kernel.find("lambda(");
+  return lambda == kernel.npos || kernel.substr(lambda).starts_with("lambda()");
 }
 
 bool is_compiled_code(std::string_view range) {

@@ -178,6 +178,11 @@ Work WorkList::classified(uint32_t index) const {
   } else if (is_arithmetic(work.work) && is_within(kernel.op, WorkClass::norm)) {
     work.become(WorkClass::norm, Evidence::op_name);
   }
+  // One kernel widens codes of several types, and the op that called it says which.
+  const bool widens = has_op && work.work == of_op && of_op == WorkClass::dequantize_weight;
+  if (widens && row_of_op(kernel.op).type != ScalarType::unknown) {
+    work.type = row_of_op(kernel.op).type;
+  }
   if (work.work == WorkClass::unknown) work.evidence = Evidence::nothing;
   return work;
 }
