@@ -96,8 +96,9 @@ Recording record_command(const AuditArguments& arguments, const CommonFlags& fla
     std::fputs(how_to_record(request.command).c_str(), stdout);
   }
   throw Error(fmt::format(
-      "{}: {}and nothing was recorded; it did not use PyTorch, or its Python ignores PYTHONPATH "
-      "(-I, -E), or it ended before the trace was written: docs/audit.md shows other ways",
+      "{}: {}and nothing was recorded; it called no module of PyTorch, or its Python ignores "
+      "PYTHONPATH (-I, -E), or it ended before the trace was written: docs/audit.md shows other "
+      "ways",
       shell_line(request.command),
       recording.failure.empty() ? "it ended, " : "it " + recording.failure + ", "));
 }
