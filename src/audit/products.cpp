@@ -245,6 +245,7 @@ bool may_widen(std::string_view kernel) {
 }
 
 bool casts_unknown_types(std::string_view kernel) {
+  if (kernel == "aten::copy_") return true;
   if (!has_word(kernel, "unrolled_elementwise_kernel") ||
       !has_word(kernel, "direct_copy_kernel_cuda")) {
     return false;

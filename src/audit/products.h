@@ -70,7 +70,8 @@ int64_t code_book_of(std::string_view op, const Signature& signature);
 // say whether they cast, and to what; what casts float32 to bf16 or fp16 has a name of its own,
 // which FP8 shares. Of what Inductor generates, names tell that something was cast.
 bool may_widen(std::string_view kernel);
-// PyTorch's copy with a cast, of a name that was cut short or demangled without types.
+// PyTorch's copy with a cast, of a name that was cut short or demangled without types, or the op in
+// its place.
 bool casts_unknown_types(std::string_view kernel);
 // Of a range: what Inductor compiled runs in it, of which a CPU's trace only has the libraries'
 // calls.

@@ -140,6 +140,23 @@ class TorchTableReader {
       kernel.is_transfer = row.name.starts_with("Memcpy") || row.name.starts_with("Memset");
       tables_.add_kernel(kernel, add_op_around(row), 0);
     }
+    if (tables_.has_kernels()) add_cut_copies();
+  }
+
+  // Of a table that shows only its first rows: copies, which may be casts, whose kernels it lacks.
+  void add_cut_copies() {
+    const Row* copies = nullptr;
+    for (const Row& row : rows_) {
+      const bool of_kernels = row.name.find("copy") != row.name.npos || row.name.ends_with("...");
+      if (row.host_us <= 0 && row.device_us > 0 && of_kernels) return;
+      if (row.name == "aten::copy_" && row.device_us > 0) copies = &row;
+    }
+    if (copies == nullptr) return;
+    Kernel kernel;
+    kernel.us = copies->device_us;
+    kernel.calls = copies->calls;
+    kernel.name = tables_.name(copies->name);
+    tables_.add_kernel(kernel, 0, 0);
   }
 
   // A name that was cut short may have lost what tells it. If one op alone ran as often and took

@@ -1,9 +1,11 @@
 // What people paste: tables that profilers print, and files of AMD's and TensorRT's tools.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "audit/examine.h"
+#include "audit/made_linears.h"
 #include "audit/read_trace.h"
 #include "base/error.h"
 #include "formats/error_message.h"
@@ -201,6 +203,25 @@ TEST(Pasted, TableOfTorchWithKernels) {
   expect_cuda_table(read_pasted(with_prefix("2026-11-18 12:00:00,123 - INFO ", kCudaTable)));
   // The same calls again, sorted otherwise.
   expect_cuda_table(read_pasted(std::string(kCudaTable) + kCudaTable));
+}
+
+// As many copies as products, and the kernels of the copies were cut off.
+TEST(Pasted, CopiesWithoutTheirKernelsMayWiden) {
+  const auto table = [](int copies) {
+    return fmt::format(R"(
+-------------------  ------------  ------------  ------------  ------------  ------------
+               Name      Self CPU     CPU total     Self CUDA    CUDA total    # of Calls
+-------------------  ------------  ------------  ------------  ------------  ------------
+        aten::copy_       5.000ms       5.000ms      30.000ms      30.000ms  {:12}
+           aten::mm       3.000ms       3.000ms      60.000ms      60.000ms           224
+nvjet_tst_256x128_h       0.000us       0.000us      60.000ms      60.000ms           224
+-------------------  ------------  ------------  ------------  ------------  ------------
+)",
+                       copies);
+  };
+  EXPECT_EQ(octet::test::examined(read_pasted(table(224))).verdict, octet::AuditVerdict::unclear);
+  EXPECT_EQ(octet::test::examined(read_pasted(table(100))).verdict,
+            octet::AuditVerdict::unquantized);
 }
 
 TEST(Pasted, TableOfTorchOnAHostWithShapes) {
