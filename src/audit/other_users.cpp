@@ -1,6 +1,5 @@
-// What else may have used a tensor that was widened. Each has been widened for
-// something: where it can be seen in the hands of another work, no product
-// counts as its user.
+// What else may have used a tensor that was widened. Each has been widened for something: where
+// another op is seen to take it, no product counts as its user.
 #include <algorithm>
 #include <array>
 
@@ -9,8 +8,7 @@
 namespace octet::audit {
 namespace {
 
-// A work uses a tensor at most so many products after the one that it was taken
-// for.
+// An op uses a tensor at most so many products after the one that it was taken for.
 constexpr size_t kLongestUse = 8;
 
 std::string_view short_name(std::string_view op) {
@@ -141,8 +139,7 @@ void LinearFinder::note_heads(uint32_t index) {
   });
 }
 
-// The first matrix of a product is none of its weights; of a gradient's,
-// neither is.
+// The first matrix of a product is not its weight; of a gradient's, neither matrix is.
 void LinearFinder::note_activations(uint32_t index) {
   const Signature* operands = list_.signature(list_.works()[index]);
   if (operands == nullptr) return;

@@ -39,11 +39,11 @@ bool LinearFinder::keeps_widened() const {
   return pairs > 0 && without >= pairs;
 }
 
-// Before nearly every product in floating point something of its weight's
-// layout was widened, in several sizes: no coincidence does that.
+// Before nearly every product in floating point something of its weight's layout was widened, in
+// several sizes: no coincidence does that.
 bool LinearFinder::widens_nearly_all() const {
   constexpr double kNearlyAll = 0.9;
-  constexpr int64_t kSmall = 16;  // LoRAs have so much less weights
+  constexpr int64_t kSmall = 16;  // LoRAs have fewer weights by more than that
   int64_t most = 0;
   for (const LinearCall& call : calls_) most = std::max(most, call.n * call.k);
   std::set<int64_t> rows;
@@ -58,8 +58,8 @@ bool LinearFinder::widens_nearly_all() const {
   return rows.size() > 1 && static_cast<double>(widened) >= kNearlyAll * static_cast<double>(all);
 }
 
-// Weights that were widened together, before others ran, may have been widened
-// when the model was loaded, unless that happened again.
+// Weights that were widened together, before others ran, may have been widened when the model was
+// loaded, unless that happened again.
 void LinearFinder::doubt_one_group() {
   std::set<size_t> groups;
   const auto waited = [](const LinearCall& call) {
@@ -74,8 +74,7 @@ void LinearFinder::doubt_one_group() {
   }
 }
 
-// A weight is widened each time: of a linear that mostly runs without, it was
-// another tensor.
+// A weight is widened each time: of a linear that mostly runs without, it was another tensor.
 void LinearFinder::doubt_the_rare() {
   struct Times {
     int64_t widened = 0, all = 0;
@@ -97,8 +96,8 @@ void LinearFinder::doubt_the_rare() {
   }
 }
 
-// One size may coincide with that of another tensor in all layers, if something
-// took tensors that nobody recorded; several sizes do not.
+// One size may coincide with that of another tensor in all layers, if something took tensors that
+// nobody recorded; several sizes do not.
 void LinearFinder::doubt_lone_shapes() {
   std::set<std::vector<int64_t>> shapes;
   for (const LinearCall& call : calls_) {
@@ -107,6 +106,7 @@ void LinearFinder::doubt_lone_shapes() {
   if (shapes.size() != 1) return;
   for (LinearCall& call : calls_) call.sure = call.sure && !call.may_be_used;
 }
+
 // A matrix of the weight's size was copied as often as it was multiplied by, and nothing tells
 // from which type.
 void LinearFinder::doubt_untyped() {
