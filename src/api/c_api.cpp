@@ -5,6 +5,7 @@
 #include <new>
 #include <string_view>
 
+#include "base/never_destroyed.h"
 #include "base/out_of_memory.h"
 #include "base/per_thread.h"
 #include "formats/boundary.h"
@@ -42,8 +43,7 @@ struct LastError {
 // That of threads which had no memory for their own.
 LastError no_memory = {.sentence = "out of memory; close programs or use a smaller problem"};
 
-// Made with the library, and never destroyed: threads may call while a process exits.
-ThreadPointer<LastError>& last_errors = *new ThreadPointer<LastError>([](void* value) {
+ThreadPointer<LastError> last_errors([](void* value) {
   if (value != &no_memory) delete static_cast<LastError*>(value);
 });
 
@@ -170,12 +170,12 @@ namespace c_api = octet::c_api;
 int32_t octet_abi_version(void) { return OCTET_ABI_VERSION; }
 
 const char* octet_version(void) {
-  static const std::string text = octet::version();
+  static const auto& text = octet::never_destroyed<std::string>(octet::version());
   return text.c_str();
 }
 
 const char* octet_commit(void) {
-  static const std::string text = octet::commit();
+  static const auto& text = octet::never_destroyed<std::string>(octet::commit());
   return text.c_str();
 }
 

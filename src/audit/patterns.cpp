@@ -5,6 +5,7 @@
 
 #include "audit/glob.h"
 #include "base/error.h"
+#include "base/never_destroyed.h"
 #include "formats/json.h"
 #include "kernel_names_text.h"
 #include "log_lines_text.h"
@@ -24,7 +25,7 @@ ScalarType scalar_type_named(std::string_view name) {
 }
 
 const NameRow& row_for(const std::vector<NameRow>& rows, std::string_view name) {
-  static const NameRow none;
+  static const auto& none = never_destroyed<NameRow>();
   name = name.substr(0, kMaxMatchedBytes);
   const auto fits = [&](const std::string& pattern) { return matches_glob(pattern, name); };
   for (const NameRow& row : rows) {
@@ -60,16 +61,16 @@ void from_json(const nlohmann::json& value, LogRow& row) {
 }
 
 const NameRows& name_rows() {
-  static const NameRows rows = [] {
+  static const auto& rows = never_destroyed<NameRows>([] {
     const nlohmann::json file = parse_json(kKernelNamesText, "kernel_names.json");
     return NameRows{file.at("kernels"), file.at("ops")};
-  }();
+  }());
   return rows;
 }
 
 const std::vector<LogRow>& log_rows() {
-  static const std::vector<LogRow> rows =
-      parse_json(kLogLinesText, "log_lines.json").at("lines").get<std::vector<LogRow>>();
+  static const auto& rows = never_destroyed<std::vector<LogRow>>(
+      parse_json(kLogLinesText, "log_lines.json").at("lines").get<std::vector<LogRow>>());
   return rows;
 }
 
@@ -78,11 +79,11 @@ const NameRow& op_by_name(std::string_view name) { return row_for(name_rows().op
 
 // A log has millions of lines, most of which tell nothing.
 const LogRow* log_line_for(std::string_view line) {
-  static const GlobSet patterns = [] {
+  static const auto& patterns = never_destroyed<GlobSet>([] {
     std::vector<std::string> all;
     for (const LogRow& row : log_rows()) all.push_back(row.pattern);
-    return GlobSet(std::move(all));
-  }();
+    return all;
+  }());
   const auto row = patterns.first_match(line.substr(0, kMaxMatchedBytes));
   return row ? &log_rows()[*row] : nullptr;
 }

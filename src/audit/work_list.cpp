@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/never_destroyed.h"
+
 namespace octet::audit {
 namespace {
 
@@ -83,7 +85,7 @@ std::optional<WorkClass> by_instructions(const Kernel& kernel, const NameRow& na
 }  // namespace
 
 WorkList::WorkList(const Trace& trace) : trace_(trace), on_host_(trace.is_host_only()) {
-  static const NameRow unasked;
+  static const auto& unasked = never_destroyed<NameRow>();
   as_op_.resize(trace.names.size(), &unasked);
   as_kernel_ = as_op_;
   std::vector<bool> is_op(trace.names.size()), is_kernel(trace.names.size());

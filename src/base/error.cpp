@@ -14,8 +14,8 @@ namespace {
 
 // Replaces a field's backquotes while a sentence is formatted, to be split there.
 ThreadPointer<const std::string>& mark_in_use() {
-  static auto* const made = new ThreadPointer<const std::string>;  // also while a process exits
-  return *made;
+  static ThreadPointer<const std::string> made;
+  return made;
 }
 
 struct MarkInUse {

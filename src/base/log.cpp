@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/never_destroyed.h"
 
 namespace octet::log {
 namespace {
@@ -18,14 +19,12 @@ struct State {
 };
 
 State& state() {
-  static State* const instance = [] {
-    static State made;
-    // A child gets a mutex of its own: another thread may have had this one, and there is no such
-    // thread in the child. The sink is whole in any case but while it is replaced.
-    pthread_atfork(nullptr, nullptr, [] { new (&made.mutex) std::mutex; });
-    return &made;
-  }();
-  return *instance;
+  static State& made = never_destroyed<State>();
+  // A child gets a mutex of its own: another thread may have had this one, and there is no such
+  // thread in the child. The sink is whole in any case but while it is replaced.
+  [[maybe_unused]] static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { new (&made.mutex) std::mutex; });
+  return made;
 }
 
 }  // namespace

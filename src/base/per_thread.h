@@ -3,6 +3,8 @@
 // As thread_local, but for memory: glibc ends the process if it finds none for the thread_locals of
 // a library that was loaded by dlopen(), when a thread first uses one, or to note that one has a
 // destructor. Here that is std::bad_alloc, as everywhere. So the library has no thread_local.
+//
+// These are for statics, and last as long as the process (see base/never_destroyed.h).
 #pragma once
 
 #include <pthread.h>
@@ -20,7 +22,6 @@ class ThreadPointer {
   explicit ThreadPointer(void (*destroy)(void* value) = nullptr) {
     if (pthread_key_create(&key_, destroy) != 0) throw std::bad_alloc();
   }
-  ~ThreadPointer() { pthread_key_delete(key_); }
   ThreadPointer(const ThreadPointer&) = delete;
   ThreadPointer& operator=(const ThreadPointer&) = delete;
 
@@ -37,10 +38,6 @@ class ThreadPointer {
 template <class T>
 class PerThread {
  public:
-  PerThread() = default;
-  // Of this thread: exit() ends it without calling what keys have. Those of others stay.
-  ~PerThread() { delete pointer_.get(); }
-
   T& get() {
     if (T* value = pointer_.get()) return *value;
     auto made = std::make_unique<T>();

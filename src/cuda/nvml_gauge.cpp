@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "base/error.h"
+#include "base/never_destroyed.h"
 #include "cuda/check.h"
 
 namespace octet::cuda {
@@ -77,7 +78,7 @@ struct NvmlLibrary {
 };
 
 const NvmlLibrary& nvml_library() {
-  static const NvmlLibrary library;
+  static const auto& library = never_destroyed<NvmlLibrary>();
   return library;
 }
 

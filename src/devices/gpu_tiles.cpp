@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/never_destroyed.h"
 #include "cuda/gemm/tile_name.h"
 #include "cuda/gemm/tiles.h"
 
@@ -54,7 +55,7 @@ std::vector<GpuTile> all_gpu_tiles() {
 }  // namespace
 
 std::span<const GpuTile> gpu_tiles() {
-  static const std::vector<GpuTile> rows = all_gpu_tiles();
+  static const auto& rows = never_destroyed<std::vector<GpuTile>>(all_gpu_tiles());
   return rows;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/never_destroyed.h"
+
 namespace octet::engine {
 
 BranchRuns::BranchRuns(Session& session, const Job& job, nn::Context& ctx, nn::Profile& profile)
@@ -49,7 +51,7 @@ void BranchRuns::prepare(const BranchTexts& texts, const OnRenderProgress& progr
 }
 
 const PromptCache::Tokens& BranchRuns::tokens_of(size_t branch) const {
-  static const PromptCache::Tokens none;
+  static const auto& none = never_destroyed<PromptCache::Tokens>();
   switch (row(branch).sees) {
     case models::BranchText::prompt: return job_.tokens;
     case models::BranchText::negative: return job_.negative_tokens;

@@ -7,6 +7,7 @@
 #include <new>
 #include <system_error>
 
+#include "base/never_destroyed.h"
 #include "base/out_of_memory.h"
 #include "formats/json_value.h"
 #include "formats/text.h"
@@ -16,7 +17,8 @@ namespace octet {
 namespace {
 
 // Made while there is memory; a copy takes none.
-const OutOfMemory out_of_memory("out of memory; close programs or use a smaller problem");
+const auto& out_of_memory =
+    never_destroyed<OutOfMemory>("out of memory; close programs or use a smaller problem");
 
 // Where the system itself says so.
 [[noreturn]] void throw_by_code(const std::error_code& code, const std::string& sentence) {

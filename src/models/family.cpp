@@ -5,6 +5,7 @@
 
 #include "backend/ops.h"
 #include "base/invalid_request.h"
+#include "base/never_destroyed.h"
 #include "formats/text.h"
 #include "models/ideogram4/family.h"
 
@@ -17,7 +18,7 @@ struct Table {
 };
 
 Table& table() {
-  static Table made;
+  static auto& made = never_destroyed<Table>();
   return made;
 }
 

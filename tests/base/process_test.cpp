@@ -113,21 +113,18 @@ TEST(PerThreadTest, EachThreadHasItsOwn) {
     ~Counted() { --alive; }
     int value = 0;
   };
-  {
-    PerThread<Counted> each;
-    each.get().value = 1;
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 3; ++i) {
-      threads.emplace_back([&] {
-        EXPECT_EQ(each.get().value++, 0);
-        EXPECT_EQ(each.get().value, 1);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(alive, 1) << "values end with their threads";
-    EXPECT_EQ(each.get().value, 1);
+  static PerThread<Counted> each;
+  each.get().value = 1;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([] {
+      EXPECT_EQ(each.get().value++, 0);
+      EXPECT_EQ(each.get().value, 1);
+    });
   }
-  EXPECT_EQ(alive, 0);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(alive, 1) << "values end with their threads";
+  EXPECT_EQ(each.get().value, 1);
 }
 
 // --- caches ---

@@ -266,6 +266,17 @@ def test_what_the_shared_library_shows(shared_library: Path, repository: Path) -
     assert all(re.match(r"(typeinfo|typeinfo name|vtable) for octet::", name) for name in rest)
 
 
+def test_nothing_static_is_destroyed_at_exit(shared_library: Path, tmp_path: Path) -> None:
+    """Threads may use it then: see base/never_destroyed.h."""
+    (tmp_path / "one.cpp").write_text("struct S { ~S(); } one;")
+    run("g++", "-c", tmp_path / "one.cpp", "-o", tmp_path / "one.o")
+    folders = (shared_library.parent / "CMakeFiles").glob("octet_*.dir")
+    objects = [path for folder in folders for path in folder.rglob("*.c*.o")]
+    found = run("nm", "-A", "--undefined-only", tmp_path / "one.o", *objects).stdout.splitlines()
+    destroyed = {line.split(":")[0] for line in found if "__cxa_atexit" in line}
+    assert len(objects) > 5 and destroyed == {str(tmp_path / "one.o")}
+
+
 def test_the_shared_library_serves_the_example(
     shared_library: Path, example_object: Path, environment, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/never_destroyed.h"
 #include "cuda/attention/flash.h"
 
 namespace octet::cuda {
@@ -103,7 +104,7 @@ struct Library {
 };
 
 const Library& library() {
-  static const Library opened;
+  static const auto& opened = never_destroyed<Library>();
   return opened;
 }
 

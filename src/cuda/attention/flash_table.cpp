@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/never_destroyed.h"
 #include "cuda/attention/flash.h"
 
 namespace octet::cuda {
@@ -65,7 +66,7 @@ FlashKernel::FlashKernel(const HopperFlashTile& tile_, const void* code_)
       int8_values(tile_.int8_values) {}
 
 std::span<const FlashKernel> flash_kernels() {
-  static const std::vector<FlashKernel> kernels = make_kernels();
+  static const auto& kernels = never_destroyed<std::vector<FlashKernel>>(make_kernels());
   return kernels;
 }
 

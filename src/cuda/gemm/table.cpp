@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/never_destroyed.h"
 #include "cuda/device.h"
 #include "cuda/gemm/instances.h"
 
@@ -82,12 +83,12 @@ GemmRow::GemmRow(const HopperTile& tile)
       read_bytes(tile.read_bytes()) {}
 
 std::span<const GemmRow> gemm_rows() {
-  static const std::vector<GemmRow> rows = make_rows();
+  static const auto& rows = never_destroyed<std::vector<GemmRow>>(make_rows());
   return rows;
 }
 
 std::span<const GemmCandidate> gemm_candidates() {
-  static const std::vector<GemmCandidate> candidates = make_candidates();
+  static const auto& candidates = never_destroyed<std::vector<GemmCandidate>>(make_candidates());
   return candidates;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/never_destroyed.h"
 #include "cuda/check.h"
 
 namespace octet::cuda {
@@ -78,7 +79,7 @@ struct CublasLt::Api {
 };
 
 const CublasLt::Api& CublasLt::api() {
-  static const Api api;
+  static const auto& api = never_destroyed<Api>();
   return api;
 }
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/never_destroyed.h"
 #include "formats/json.h"
 #include "measure/predict/step.h"
 #include "measured_h200_text.h"
@@ -279,8 +280,8 @@ void hold_out(const Card& card, const Measured& all, std::vector<Row> Measured::
 }  // namespace
 
 const Measured& measured() {
-  static const Measured all =
-      measured_from_json(parse_json(kMeasuredH200Text, "measured_h200.json"));
+  static const auto& all = never_destroyed<Measured>(
+      measured_from_json(parse_json(kMeasuredH200Text, "measured_h200.json")));
   return all;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/closest_word.h"
 #include "base/error.h"
+#include "base/never_destroyed.h"
 #include "cards_text.h"
 #include "formats/json.h"
 #include "formats/text.h"
@@ -93,12 +94,13 @@ void from_json(const nlohmann::json& json, Card& card) {
 }
 
 const nlohmann::json& cards_data() {
-  static const nlohmann::json data = parse_json(kCardsText, "cards.json");
+  static const auto& data = never_destroyed<nlohmann::json>(parse_json(kCardsText, "cards.json"));
   return data;
 }
 
 std::span<const Card> cards() {
-  static const auto all = cards_data().at("cards").get<std::vector<Card>>();
+  static const auto& all =
+      never_destroyed<std::vector<Card>>(cards_data().at("cards").get<std::vector<Card>>());
   return all;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/never_destroyed.h"
 #include "measure/predict/calibration.h"
 #include "models/footprint.h"
 
@@ -71,7 +72,7 @@ std::vector<std::unique_ptr<models::Network>> measured_networks() {
 models::DenoisingBytes step_bytes(int size, bool int8) {
   constexpr int64_t kTextTokens = 512, kSteps = 48;
   static std::mutex mutex;
-  static std::map<std::pair<int, bool>, models::DenoisingBytes> known;
+  static auto& known = never_destroyed<std::map<std::pair<int, bool>, models::DenoisingBytes>>();
   const std::lock_guard lock(mutex);
   const auto [found, is_new] = known.try_emplace({size, int8});
   if (is_new) {
@@ -91,7 +92,8 @@ models::DenoisingBytes step_bytes(int size, bool int8) {
 const models::Family& measured_family() { return models::family_named(measured().family); }
 
 const models::BlockShape& measured_block() {
-  static const models::BlockShape block = models::block_shape(measured_family());
+  static const auto& block =
+      never_destroyed<models::BlockShape>(models::block_shape(measured_family()));
   return block;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/invalid_request.h"
+#include "base/never_destroyed.h"
 #include "base/regular_file.h"
 #include "formats/json.h"
 #include "formats/text.h"
@@ -66,7 +67,7 @@ std::string part_in(const std::string& path, const std::string& part) {
   return folder_in(path, part);
 }
 
-const std::string kOther(kUnconditionalTransformer);
+const auto& kOther = never_destroyed<std::string>(kUnconditionalTransformer);
 
 // The transformer of a base: empty where it has not that branch, so that no weight of the one
 // stands in for the other's.

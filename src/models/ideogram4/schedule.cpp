@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/invalid_request.h"
+#include "base/never_destroyed.h"
 #include "models/ideogram4/normal_quantile.h"
 #include "models/presets.h"
 
@@ -67,11 +68,11 @@ double parameter(const models::Preset& preset, std::string_view name, double abs
 }  // namespace
 
 std::span<const models::Preset> presets() {
-  static const models::Preset all[] = {
+  static const auto& all = never_destroyed<std::vector<models::Preset>>(std::vector{
       published("quality", "V4_QUALITY_48", 48, 3, 0.0, 1.5),
       published("default", "V4_DEFAULT_20", 20, 2, 0.0, 1.75),
       published("turbo", "V4_TURBO_12", 12, 1, 0.5, 1.75),
-  };
+  });
   return all;
 }
 

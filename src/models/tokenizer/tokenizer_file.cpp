@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/never_destroyed.h"
 #include "formats/json.h"
 #include "formats/text.h"
 #include "models/tokenizer/byte_alphabet.h"
@@ -41,7 +42,7 @@ class TokenizerReader {
 
  private:
   static const json& member(const json& object, const char* key) {
-    static const json nothing = nullptr;
+    static const auto& nothing = never_destroyed<json>();
     if (!object.is_object()) return nothing;
     const auto found = object.find(key);
     return found == object.end() ? nothing : *found;
