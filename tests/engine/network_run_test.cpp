@@ -58,6 +58,7 @@ TEST(NetworkRun, RecordsAnewForOtherViews) {
 TEST(NetworkRun, StopsOnRequest) {
   const auto backend = make_ref_backend();
   RecordedNetwork net(*backend, DType::f32);
+  net.set_latent(2);
   std::atomic<bool> stop{false};
   net.ctx.stop = &stop;
   engine::NetworkRun run = net.run();
