@@ -45,8 +45,7 @@ run_house() {
 run_ctest() {
   local folder=$1
   shift
-  # Fresh memory is mostly zero. Here its bytes are 0x7f, floats too large to compute with, so that a
-  # test which reads what nobody wrote fails every time, not now and then.
+  # Fresh memory has huge floats instead of zeros, so that to read it fails every time.
   # shellcheck disable=SC2086  # CTEST_ARGS holds several words
   MALLOC_PERTURB_=128 "$@" ctest --test-dir "$folder" --output-on-failure --no-tests=error \
     --timeout 1800 --parallel "${JOBS:-$(nproc)}" ${CTEST_ARGS:-}
