@@ -1,6 +1,7 @@
 // octet pull
 
 #include <chrono>
+#include <cstdio>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -44,12 +45,15 @@ class PullProgress {
     constexpr int64_t kKilobyte = 1000, kMegabyte = 1'000'000;
     const bool is_small = step.total < 100 * kMegabyte;
     const int64_t unit = is_small ? kKilobyte : kMegabyte;
-    if (!progress_) progress_.emplace("pull", step.total / unit, is_small ? "KB" : "MB");
+    const int64_t already = (step.done - step.fetched) / unit;
+    if (!progress_) {
+      progress_.emplace("pull", step.total / unit, is_small ? "KB" : "MB", stderr, already);
+    }
     const double rate = rate_.of(step.fetched);
     std::string note;
     if (rate > 0) note = human_bytes(static_cast<uint64_t>(rate)) + "/s";
     if (!step.checking.empty()) note = "checking " + printable(step.checking);
-    progress_->skip((step.done - step.fetched) / unit);
+    progress_->skip(already);
     progress_->update(step.done / unit, note);
     return true;
   }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <cstdio>
 #include <utility>
 
 namespace octet::cli {
@@ -31,20 +31,9 @@ std::pair<std::string, int64_t> unit_for(const RenderingProgress::Work& work) {
   return {"MB", kMegabyte};
 }
 
-// "45 s", "3 min", "1 h 20 min"
-std::string rough_time(double seconds) {
-  const auto whole = static_cast<int64_t>(std::ceil(seconds));
-  constexpr int64_t kMinute = 60, kHour = 3600;
-  if (whole < 2 * kMinute) return fmt::format("{} s", whole);
-  if (whole < 2 * kHour) return fmt::format("{} min", (whole + kMinute - 1) / kMinute);
-  return fmt::format("{} h {} min", whole / kHour, whole % kHour / kMinute);
-}
-
 std::string note_of(const RenderProgress& progress) {
   if (progress.stage != Stage::denoise || !(progress.seconds > 0)) return "";
-  std::string note = fmt::format("{:.2f} s per step", progress.seconds);
-  if (progress.eta_s >= 0) note += fmt::format(", {} left", rough_time(progress.eta_s));
-  return note;
+  return fmt::format("{:.2f} s per step", progress.seconds);
 }
 
 }  // namespace
@@ -57,7 +46,8 @@ bool RenderingProgress::operator()(const RenderProgress& progress) {
                .unit = words.unit,
                .done = progress.done,
                .total = progress.total,
-               .note = note_of(progress)});
+               .note = note_of(progress),
+               .left_s = progress.eta_s});
 }
 
 bool RenderingProgress::show(const Work& work) {
@@ -68,11 +58,11 @@ bool RenderingProgress::show(const Work& work) {
   // The parts are loaded one after the other: each has a bar.
   if (!progress_ || title_ != title || work.done < done_) {
     progress_.reset();
-    progress_.emplace(title, work.total / divisor, unit);
+    progress_.emplace(title, work.total / divisor, unit, stderr, work.done / divisor);
   }
   title_ = title;
   done_ = work.done;
-  progress_->update(work.done / divisor, work.note);
+  progress_->update(work.done / divisor, work.note, work.left_s);
   return true;
 }
 

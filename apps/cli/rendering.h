@@ -23,7 +23,8 @@ class RenderingProgress {
   struct Work {
     std::string title, unit;
     int64_t done = 0, total = 0;
-    std::string note;  // at the end of the line
+    std::string note;    // at the end of the line
+    double left_s = -1;  // where it is known better than by amounts
   };
   bool show(const Work& work);
 

@@ -14,6 +14,18 @@ std::optional<std::string> read(const char* name) {
   return std::string(value);
 }
 
+// The first of these that is set decides, as in libc. Where none is, the locale would be C, but
+// containers and services set none in terminals that have UTF-8.
+bool locale_has_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    std::string locale = read(name).value_or("");
+    if (locale.empty()) continue;
+    for (char& c : locale) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return locale.find("utf-8") != locale.npos || locale.find("utf8") != locale.npos;
+  }
+  return true;
+}
+
 // A folder or file that may begin with ~/.
 std::optional<std::filesystem::path> read_path(const char* name) {
   const auto value = read(name);
@@ -80,6 +92,7 @@ Terminal terminal() {
   terminal.has_kitty_window = read("KITTY_WINDOW_ID").has_value();
   terminal.is_shared =
       read("TMUX") || terminal.name.starts_with("screen") || terminal.name.starts_with("tmux");
+  terminal.draws = terminal.name != "dumb" && locale_has_utf8();
   return terminal;
 }
 

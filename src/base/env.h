@@ -40,11 +40,12 @@ struct ConfigFile {
 };
 std::optional<ConfigFile> config_file();
 
-// What is known of a terminal without asking it: TERM, TERM_PROGRAM and the like.
+// What is known of a terminal without asking it: TERM, TERM_PROGRAM and the like, and the locale.
 struct Terminal {
   std::string name, program;
   bool has_kitty_window = false;
   bool is_shared = false;  // within tmux or screen, which swallow pictures
+  bool draws = true;       // it has a cursor that goes back, and UTF-8
 };
 Terminal terminal();
 

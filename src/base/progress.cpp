@@ -1,10 +1,14 @@
 #include "octet/tools/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
+
+#include "base/env.h"
 
 namespace octet {
 namespace {
@@ -19,17 +23,61 @@ std::string bar(double share) {
   return cells;
 }
 
+// "45 s", "3 min", "1 h 20 min"
+std::string rough_time(double seconds) {
+  constexpr int64_t kMinute = 60, kHour = 3600;
+  constexpr double kMost = 1e9;  // more is no estimate
+  const auto whole = static_cast<int64_t>(std::ceil(std::min(seconds, kMost)));
+  if (whole < 2 * kMinute) return fmt::format("{} s", whole);
+  if (whole < 2 * kHour) return fmt::format("{} min", (whole + kMinute - 1) / kMinute);
+  return fmt::format("{} h {} min", whole / kHour, whole % kHour / kMinute);
+}
+
+// Columns of the terminal that the first byte of a character begins: scripts from U+3000 on are
+// wide, and those that follow it have none.
+size_t columns_of(char byte) {
+  const auto code = static_cast<unsigned char>(byte);
+  if ((code & 0xc0) == 0x80) return 0;
+  return code >= 0xe3 ? 2 : 1;
+}
+
+size_t columns_of(const std::string& text) {
+  size_t columns = 0;
+  for (const char byte : text) columns += columns_of(byte);
+  return columns;
+}
+
+// As much of the text as fits.
+std::string cut(const std::string& text, size_t most) {
+  size_t columns = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    columns += columns_of(text[i]);
+    if (columns > most) return text.substr(0, i);
+  }
+  return text;
+}
+
+// Without the last column, where some terminals wrap already; as good as endless if unknown.
+size_t columns_of_terminal(std::FILE* out) {
+  winsize size = {};
+  constexpr size_t kUnknown = 10'000;
+  if (::ioctl(::fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUnknown;
+  return size.ws_col - size_t{1};
+}
+
 }  // namespace
 
-Progress::Progress(std::string title, int64_t total, std::string unit, std::FILE* out)
+Progress::Progress(std::string title, int64_t total, std::string unit, std::FILE* out,
+                   int64_t already)
     : title_(std::move(title)),
       unit_(std::move(unit)),
       out_(out),
       total_(std::max<int64_t>(total, 1)),
-      terminal_(::isatty(::fileno(out)) == 1),
+      skipped_(already),
+      terminal_(::isatty(::fileno(out)) == 1 && env::terminal().draws),
       start_(std::chrono::steady_clock::now()),
       last_line_(start_) {
-  update(0);
+  update(already);
 }
 
 Progress::~Progress() {
@@ -37,18 +85,36 @@ Progress::~Progress() {
   std::fflush(out_);
 }
 
-std::string Progress::line(const std::string& note) const {
+Progress::Line Progress::line(const std::string& note, double left_s) const {
   const double share = static_cast<double>(done_) / static_cast<double>(total_);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-  const std::string head = terminal_ ? title_ + " " + bar(share) : title_ + ":";
-  std::string text = fmt::format("{} {}/{} {}", head, done_, total_, unit_);
-  if (done_ > skipped_ && done_ < total_) {
+  Line line{.bar = bar(share), .amount = fmt::format("{}/{} {}", done_, total_, unit_)};
+  if (done_ >= total_) {
+    line.amount += fmt::format(", {:.1f} s", elapsed.count());
+  } else if (left_s >= 0) {
+    line.amount += fmt::format(", {} left", rough_time(left_s));
+  } else if (done_ > skipped_) {
     const double rate = static_cast<double>(done_ - skipped_) / elapsed.count();
-    text += fmt::format(", {:.1f} s left", static_cast<double>(total_ - done_) / rate);
-  } else if (done_ >= total_) {
-    text += fmt::format(", {:.1f} s", elapsed.count());
+    line.amount += fmt::format(", {} left", rough_time(static_cast<double>(total_ - done_) / rate));
   }
-  return note.empty() ? text : text + "  " + note;
+  if (!note.empty()) line.note = "  " + note;
+  return line;
+}
+
+// In one line of the terminal, since one that wraps cannot be drawn over: what does not fit is left
+// out, the note first.
+void Progress::draw(const Line& line) {
+  const size_t most = columns_of_terminal(out_);
+  std::string text = title_ + " " + line.bar + " " + line.amount;
+  if (columns_of(text) > most) text = title_ + ": " + line.amount;
+  if (columns_of(text + line.note) <= most) text += line.note;
+  if (columns_of(text) > most) text = cut(line.amount, most);
+  // Overwrite a longer previous line with spaces, which works on any terminal.
+  const size_t columns = columns_of(text), before = std::min(drawn_, most);
+  if (columns < before) text.append(before - columns, ' ');
+  drawn_ = columns;
+  std::fputs(("\r" + text).c_str(), out_);
+  std::fflush(out_);
 }
 
 // Without a terminal: short work has one line, its first; of long work the log tells now and then.
@@ -58,23 +124,16 @@ bool Progress::is_worth_a_line(Time now) const {
   return last_quarter_ < 0 || now - last_line_ >= kPauseOfLines;
 }
 
-void Progress::update(int64_t done, const std::string& note) {
+void Progress::update(int64_t done, const std::string& note, double left_s) {
   done_ = std::clamp<int64_t>(done, 0, total_);
-  if (terminal_) {
-    // Overwrite a longer previous line with spaces, which works on any terminal.
-    std::string text = line(note);
-    const size_t length = text.size();
-    if (length < drawn_) text.append(drawn_ - length, ' ');
-    drawn_ = length;
-    std::fputs(("\r" + text).c_str(), out_);
-    std::fflush(out_);
-    return;
-  }
+  const Line now_shown = line(note, left_s);
+  if (terminal_) return draw(now_shown);
   const Time now = std::chrono::steady_clock::now();
   if (!is_worth_a_line(now)) return;
   last_quarter_ = done_ * 4 / total_;
   last_line_ = now;
-  std::fputs((line(note) + "\n").c_str(), out_);  // fmt::print would throw when it cannot write
+  // fmt::print would throw when it cannot write.
+  std::fputs((title_ + ": " + now_shown.amount + now_shown.note + "\n").c_str(), out_);
 }
 
 }  // namespace octet

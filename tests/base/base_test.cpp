@@ -1,10 +1,14 @@
 // base: checked arithmetic, progress, environment variables.
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/env.h"
@@ -57,6 +61,69 @@ TEST(ProgressTest, AClosedStreamDoesNotStopTheWork) {
     for (int i = 1; i <= 3; ++i) progress.update(i);
   });
   std::fclose(out);
+}
+
+// A terminal of some columns, and what is written to it.
+class Screen {
+ public:
+  explicit Screen(unsigned short columns) {
+    EXPECT_EQ(::openpty(&master_, &slave_, nullptr, nullptr, nullptr), 0);
+    const winsize size = {.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    EXPECT_EQ(::ioctl(slave_, TIOCSWINSZ, &size), 0);
+    out_ = ::fdopen(slave_, "w");
+  }
+  ~Screen() { ::close(master_); }
+
+  std::FILE* out() { return out_; }
+  std::string end() {
+    std::fflush(out_);
+    char text[4096];
+    const ssize_t length = ::read(master_, text, sizeof text);
+    std::fclose(out_);
+    return {text, static_cast<size_t>(std::max<ssize_t>(length, 0))};
+  }
+
+ private:
+  int master_ = -1, slave_ = -1;
+  std::FILE* out_ = nullptr;
+};
+
+std::string drawn(unsigned short columns, const char* term, const char* locale) {
+  ::setenv("TERM", term, 1);
+  ::setenv("LC_ALL", locale, 1);
+  Screen screen(columns);
+  {
+    Progress progress("1/2 poster: denoising", 20, "steps", screen.out(), 4);
+    progress.update(5, "0.12 s per step", 200);
+    progress.update(20, "0.12 s per step", 0);
+  }
+  ::unsetenv("LC_ALL");
+  return screen.end();
+}
+
+TEST(ProgressTest, ATerminalHasOneLineWithOneEstimate) {
+  const std::string text = drawn(100, "xterm", "de_DE.utf8");
+  EXPECT_NE(text.find("░ 4/20 steps"), text.npos) << text;
+  EXPECT_NE(text.find("░ 5/20 steps, 4 min left  0.12 s per step"), text.npos) << text;
+  EXPECT_EQ(text.find("left", text.find("left") + 1), text.npos) << "nothing at its end: " << text;
+}
+
+TEST(ProgressTest, ALineNeverWraps) {
+  for (const unsigned short columns : {10, 20, 40, 60, 70}) {
+    const std::string text = drawn(columns, "xterm", "C.UTF-8");
+    EXPECT_NE(text.find("5/20"), text.npos) << text;
+    size_t length = 0;
+    for (const char c : text) {
+      length = c == '\r' || c == '\n' ? 0 : length + ((c & 0xc0) == 0x80 ? 0 : 1);
+      EXPECT_LT(length, columns) << text;
+    }
+  }
+}
+
+TEST(ProgressTest, TerminalsThatCannotDrawGetLines) {
+  for (const auto& [term, locale] : {std::pair{"dumb", "C.UTF-8"}, {"xterm", "C"}}) {
+    EXPECT_EQ(drawn(100, term, locale), "1/2 poster: denoising: 4/20 steps\r\n");
+  }
 }
 
 TEST(EnvTest, TraceTopicsAreACommaList) {

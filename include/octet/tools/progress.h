@@ -14,18 +14,22 @@
 namespace octet {
 
 // Draws a bar with the amount done and the remaining time on a terminal, and otherwise plain lines:
-// one when the work starts, then at most one per quarter and per ten seconds. A line that cannot be
-// written (stderr is closed, its disk is full) is lost and never stops the work.
+// one when the work starts, then at most one per quarter and per ten seconds. So does a terminal
+// that cannot draw over a line or has no UTF-8 (TERM=dumb, LC_ALL=C). A line that cannot be written
+// (stderr is closed, its disk is full) is lost and never stops the work.
 class OCTET_API Progress {
  public:
-  // `out` is usually stderr; `total` counts what `unit` names ("tensors", "shapes").
-  Progress(std::string title, int64_t total, std::string unit, std::FILE* out = stderr);
+  // `out` is usually stderr; `total` counts what `unit` names ("tensors", "shapes"). `already` was
+  // done before the work began, as skip() has it.
+  Progress(std::string title, int64_t total, std::string unit, std::FILE* out = stderr,
+           int64_t already = 0);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Sets the amount done; `note` is shown at the end of the line.
-  void update(int64_t done, const std::string& note = {});
+  // Sets the amount done; `note` is shown at the end of the line. `left_s` is the remaining time of
+  // a caller who knows it better than the amounts tell; negative: it is estimated from them.
+  void update(int64_t done, const std::string& note = {}, double left_s = -1);
 
   // This much of the amount done was there before the work began; the remaining time is estimated
   // without it.
@@ -34,7 +38,11 @@ class OCTET_API Progress {
  private:
   using Time = std::chrono::steady_clock::time_point;
 
-  std::string line(const std::string& note) const;
+  struct Line {
+    std::string bar, amount, note;
+  };
+  Line line(const std::string& note, double left_s) const;
+  void draw(const Line& line);
   bool is_worth_a_line(Time now) const;
 
   std::string title_;
