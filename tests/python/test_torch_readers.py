@@ -66,6 +66,31 @@ def test_only_some_layers_of_an_encoder():
         assert 0 < error(y, model(x, src_key_padding_mask=padding)[~padding]) < 0.02
 
 
+def test_layers_that_were_quantized_one_by_one():
+    """torch's encoder makes nested tensors of padded batches, as it does for its own layers."""
+    model = encoder().eval()
+    x, padding = batch()
+    with torch.no_grad():
+        expected = model(x, src_key_padding_mask=padding)
+        for layer in model.layers:
+            quantize_(layer, filter="linear*")
+        y = model(x, src_key_padding_mask=padding)
+        assert 0 < error(y[~padding], expected[~padding]) < 0.02 and (y[padding] == 0).all()
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_nested_tensors(layout):
+    parts = [torch.randn(3, 64), torch.randn(5, 64)]
+    x = torch.nested.nested_tensor(parts, layout=layout, requires_grad=True)
+    linear = Int8Linear.from_linear(nn.Linear(64, 64))
+    with torch.no_grad():
+        assert all(map(torch.equal, linear(x).unbind(), map(linear, parts)))
+    y = linear(x) + x
+    sum(part.sum() for part in y.unbind()).backward()
+    expected = torch.ones(64) @ linear.dequantize() + 1
+    torch.testing.assert_close(x.grad.unbind()[1], expected.expand(5, 64))
+
+
 def test_a_layer_by_itself_and_copies_of_it():
     x, _ = batch()
     layer = encoder().layers[0].eval()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -36,6 +38,10 @@ def int8_linear(
     if is_compiling() or not is_plain(x) or getattr(bias, "requires_grad", False):
         _check_tensors(x=x, weight=weight, weight_scale=weight_scale, bias=bias, smooth=smooth)
         _check_options(rotation_group, gate_up, out_dtype)
+        if not is_compiling() and isinstance(x, Tensor) and x.is_nested:
+            options = {"rotation_group": rotation_group, "gate_up": gate_up}
+            options |= {"smooth": smooth, "out_dtype": out_dtype}
+            return _of_nested(x, partial(int8_linear, **options), weight, weight_scale, bias)
         if not is_compiling() and is_transformed():
             return _transformed(
                 *(x, (weight, weight_scale), () if bias is None else (bias,), smooth),
@@ -82,6 +88,11 @@ def int8_linear_parts(
         for bias in biases:
             _check_tensors(bias=bias)
         _check_options(rotation_group, gate_up, out_dtype)
+        if not is_compiling() and isinstance(x, Tensor) and x.is_nested:
+            options = {"rotation_group": rotation_group, "gate_up": gate_up}
+            options |= {"smooth": smooth, "out_dtype": out_dtype}
+            joined = partial(int8_linear_parts, **options)
+            return _of_nested(x, joined, weights, weight_scales, biases)
         if not is_compiling() and is_transformed():
             return _transformed(
                 *(x, (*weights, *weight_scales), biases, smooth),
@@ -134,6 +145,20 @@ def int8_mm(a: Tensor, b: Tensor) -> Tensor:
     """a [m, k] times b [k, n] in int8, exactly, as int32, like torch._int_mm."""
     _check_tensors(a=a, b=b)
     return torch.ops.octet.int8_mm(a, b)
+
+
+def _of_nested(x: Tensor, function: Callable[..., Tensor], *weights: Any) -> Tensor:
+    """The rows of all sequences in one product. torch's encoder makes nested tensors of padded
+    batches."""
+    if x.layout is torch.jagged:
+        y = function(x.values(), *weights)
+        return torch.nested.nested_tensor_from_jagged(y, x.offsets(), x.lengths())
+    parts = x.unbind()
+    rows = torch.cat([part.reshape(-1, part.shape[-1]) for part in parts])
+    made = function(rows, *weights).split([math.prod(part.shape[:-1]) for part in parts])
+    return torch.nested.as_nested_tensor(
+        [y.reshape(*part.shape[:-1], y.shape[-1]) for y, part in zip(made, parts)]
+    )
 
 
 def _transformed(

@@ -15,10 +15,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from octet._checks import check_parts, check_tensor
+from octet._checks import check_device, check_parts, check_tensor
 from octet.torch import codes as codes_calls
 from octet.torch import runtime
-from octet.torch.private import below_autograd, check, round_as_eager_mode, without_autocast
+from octet.torch.private import below_autograd, check, is_transformed
+from octet.torch.private import round_as_eager_mode, without_autocast
 from octet.torch.rotation import dequantize_rows
 
 _library = torch.library.Library("octet", "DEF")
@@ -103,36 +104,48 @@ def _check_inputs(x: Tensor, weight: Tensor) -> None:
         lambda: f"`x` is {list(x.shape)}, `weight` is {list(weight.shape)}; "
         "expected [..., inputs] and [outputs, inputs]",
     )
-    check(
-        x.device == weight.device,
-        lambda: f"`x` is on {x.device}, `weight` on {weight.device}; expected one device",
-    )
+
+
+def _check_devices(x: Tensor, **others: Tensor | Sequence[Tensor] | None) -> None:
+    """One tensor on meta is enough for torch to ask for a shape, and to take memory that nothing
+    was written to for the result."""
+    for name, given in others.items():
+        for one in (given,) if given is None or isinstance(given, Tensor) else given:
+            if one is not None:
+                check_device(name, one, x.device)
 
 
 @torch.library.register_fake("octet::int8_linear", lib=_library)
 def _fake_linear(x, weight, weight_scale, bias=None, **options):
-    return _fake_parts(x, [weight], [weight_scale], [], **options)
+    return _fake_parts(x, [weight], [weight_scale], [] if bias is None else [bias], **options)
 
 
 @torch.library.register_fake("octet::int8_linear_parts", lib=_library)
-def _fake_parts(x, weights, weight_scales, biases, *, gate_up=False, out_dtype=None, **options):
+def _fake_parts(
+    x, weights, weight_scales, biases, *, smooth=None, rotation_group=0, gate_up=False,
+    out_dtype=None,
+):  # fmt: skip
     _check_inputs(x, weights[0])
+    _check_devices(x, weight=weights, weight_scale=weight_scales, bias=biases, smooth=smooth)
     return x.new_empty((*x.shape[:-1], _outputs(weights, gate_up)), dtype=out_dtype or x.dtype)
 
 
 @torch.library.register_fake("octet::quantize_rows", lib=_library)
 def _fake_quantize_rows(x, smooth=None, rotation_group=0):
+    _check_devices(x, smooth=smooth)
     return x.new_empty(x.shape, dtype=torch.int8), x.new_empty(x.shape[:-1], dtype=torch.float32)
 
 
 @torch.library.register_fake("octet::int8_linear_codes", lib=_library)
 def _fake_linear_codes(codes, scales, weight, weight_scale, bias, gate_up, out_dtype):
     _check_inputs(codes, weight)
+    _check_devices(codes, scales=scales, weight=weight, weight_scale=weight_scale, bias=bias)
     return codes.new_empty((*codes.shape[:-1], _outputs([weight], gate_up)), dtype=out_dtype)
 
 
 @torch.library.register_fake("octet::int8_mm", lib=_library)
 def _fake_mm(a, b):
+    _check_devices(a, b=b)
     return a.new_empty((a.shape[0], b.shape[1]), dtype=torch.int32)
 
 
@@ -208,9 +221,13 @@ class DifferentiableLinear(torch.autograd.Function):
         parts, group = ctx.parts, ctx.rotation_group
         weights, scales, biases = tensors[:parts], tensors[parts : 2 * parts], tensors[2 * parts :]
         if ctx.gate_up:
-            both = torch.ops.octet.int8_linear_parts.default(
-                x, weights, scales, [], smooth=smooth, rotation_group=group
-            )
+            if is_transformed():  # torch.func does not reach the gradients of an op
+                options = {"rotation_group": group}
+                both = DifferentiableLinear.apply(x, smooth, options, parts, *weights, *scales)
+            else:
+                both = torch.ops.octet.int8_linear_parts.default(
+                    x, weights, scales, [], smooth=smooth, rotation_group=group
+                )
             grad = _silu_gradients(*both.float().chunk(2, dim=-1), grad.float())
         grad_x = None
         if ctx.needs_input_grad[0]:

@@ -81,6 +81,8 @@ def is_plain(x: torch.Tensor) -> bool:
         and not _is_tracing()
         and _innermost_transform() is None
         and not x.is_neg()
+        and x.layout is torch.strided
+        and not x.is_nested
     )
 
 
@@ -96,6 +98,12 @@ def without_autocast(device_type: str) -> Callable[[], AbstractContextManager[An
     if None in (key, key_set, exclude):
         return partial(torch.autocast, device_type, enabled=False)
     return partial(exclude, key_set(key))
+
+
+def drop_from_config(model: torch.nn.Module, key: str) -> None:
+    """The opposite of register_to_config() of diffusers, which can only add."""
+    config = model._internal_dict
+    model._internal_dict = type(config)({k: v for k, v in config.items() if k != key})
 
 
 def round_as_eager_mode() -> None:

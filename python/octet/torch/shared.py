@@ -98,8 +98,8 @@ class SharedInput:
         if is_compiling():
             return self._traced_product(member, x)
         # Stand-ins, with which torch.fx traces, cannot be compared; those of torch.func must not be
-        # kept for another call.
-        if not isinstance(x, Tensor) or is_transformed():
+        # kept for another call; nested ones have no columns to take.
+        if not isinstance(x, Tensor) or is_transformed() or x.is_nested:
             return member.product(x)
         plan, place = self.plan, member.place
         mates = plan.mates[place]
@@ -148,7 +148,7 @@ class SharedInput:
             self._part_ways(left)
         mates = self.plan.mates[place]
         members = self.mates_of(place)
-        if len(mates) == 1 or len(members) < len(mates):
+        if len(mates) == 1 or len(members) < len(mates) or not _are_together(members):
             return member.product(x)
         y = multiply(members, x)
         self.traced[self.plan.kinds[place]] = (x, y, _all_but(place, mates))
@@ -239,6 +239,12 @@ def _agree(members: list[nn.Linear]) -> bool:
         and len({_traits(member) for member in members}) == 1
         and all(map(_can_share, members))
     )
+
+
+def _are_together(members: list[nn.Linear]) -> bool:
+    """accelerate keeps parameters elsewhere, on meta, until their module is called."""
+    biases = [member._parameters["bias"] for member in members]
+    return len({bias.device for bias in biases if bias is not None}) < 2
 
 
 def _can_share(member: nn.Linear) -> bool:
