@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 import octet  # noqa: E402
 from octet.torch import Int8Linear, dequantize_, fuse_, quantize_  # noqa: E402
-from small_models import Attention, Block, transformer  # noqa: E402
+from small_models import Attention, Block, SwiGlu, transformer  # noqa: E402
 from torch import nn  # noqa: E402
 
 
@@ -44,6 +44,15 @@ def test_gradients_of_a_fused_model():
     model(x).sum().backward()
     made = torch.func.grad(lambda one: model(one).sum())(x.detach())
     torch.testing.assert_close(made, x.grad)
+
+
+def test_gradients_of_torch_func_through_swiglu():
+    model = quantize_(nn.Sequential(SwiGlu(64)))
+    x = torch.randn(3, 5, 64, requires_grad=True)
+    model(x).sum().backward()
+    gradient = torch.func.grad(lambda one: model(one).sum())
+    torch.testing.assert_close(gradient(x.detach()), x.grad)
+    torch.testing.assert_close(torch.vmap(gradient)(x.detach()), x.grad)
 
 
 def test_a_batch_of_vmap_is_one_product():
@@ -112,6 +121,26 @@ def test_a_model_that_is_compiled_already():
     assert int8_names(partly) == [f"0._orig_mod.attn.{name}" for name in _PROJECTIONS]
 
 
+@pytest.mark.parametrize("buffers", [False, True])
+@pytest.mark.parametrize("how", ["cpu", "disk"])
+def test_a_model_that_accelerate_offloads(tmp_path, how, buffers):
+    """What waits on meta has no numbers: with a gradient, q was computed from the other two."""
+    accelerate = pytest.importorskip("accelerate")
+    model = quantize_(nn.Sequential(Attention(64, bias=True), SwiGlu(64)), filter="*")
+    x = torch.randn(3, 64)
+    expected = model(x.requires_grad_())
+    gradient = torch.autograd.grad(expected.sum(), x)[0]
+    if how == "cpu":
+        accelerate.cpu_offload(model, "cpu", offload_buffers=buffers)
+    else:
+        accelerate.disk_offload(model, tmp_path, "cpu", offload_buffers=buffers)
+    y = model(x)
+    torch.testing.assert_close(y, expected)  # SwiGLU in several steps
+    torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], gradient)
+    with torch.no_grad():
+        torch.testing.assert_close(model(x.detach()), expected.detach())
+
+
 # --- LoRA ---
 
 
@@ -162,9 +191,15 @@ def test_diffusers_loads_what_it_saved(tmp_path):
     state = kind.from_pretrained(tmp_path / "int8").state_dict()
     assert state.keys() == model.state_dict().keys()
     assert all(torch.equal(state[key], value) for key, value in model.state_dict().items())
-    dequantize_(model).save_pretrained(tmp_path / "float")
-    state = kind.from_pretrained(tmp_path / "float").state_dict()
-    assert all(torch.equal(state[key], value) for key, value in model.state_dict().items())
+    for how in (dequantize_, kind.dequantize):
+        made = kind.from_pretrained(tmp_path / "int8")
+        dequantize_(model), how(made)
+        made.save_pretrained(tmp_path / "float")
+        # Anyone can open it, without Octet.
+        assert "quantiz" not in (tmp_path / "float" / "config.json").read_text()
+        state = kind.from_pretrained(tmp_path / "float").state_dict()
+        assert all(torch.equal(state[key], value) for key, value in model.state_dict().items())
+        assert made.to(torch.float16).dtype == torch.float16  # refused for quantized models
 
 
 def test_transformers_refuses_what_it_saved(tmp_path):

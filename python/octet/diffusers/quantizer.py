@@ -206,8 +206,8 @@ class OctetQuantizer(DiffusersQuantizer):
             fuse_(model)  # not across devices, where a hook moves each module's weights
         return model
 
-    def _dequantize(self, model: nn.Module) -> nn.Module:
-        return dequantize_(model)
+    def dequantize(self, model: nn.Module) -> nn.Module:
+        return dequantize_(model)  # which also drops this object
 
     @property
     def is_serializable(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from torch import nn
 
 from octet._recipes import Recipe
+from octet.torch.private import drop_from_config
 
 # diffusers refuses a method that it does not know, and its error repeats this word and nothing else
 # of the configuration. transformers would only warn: what it refuses is that there is no
@@ -41,11 +42,23 @@ def note_in_configs(model: nn.Module, recipe: Recipe) -> None:
 
 
 def forget_in_configs(model: nn.Module) -> None:
-    """Call it when they no longer are. What diffusers was told may stay: it loads both."""
+    """Call it when they no longer are: without Octet, diffusers would not open the folder, and it
+    refuses to convert the type of a model that it takes for a quantized one."""
     for module in model.modules():
+        if callable(getattr(module, "register_to_config", None)):
+            if _is_ours(module.config.get("quantization_config")):
+                drop_from_config(module, "quantization_config")
+                for name in ("hf_quantizer", "is_quantized", "quantization_method"):
+                    vars(module).pop(name, None)
+            continue
         noted = getattr(_config_of(module), "quantization_config", None)
         if noted == _NOT_LOADED:
             del module.config.quantization_config
+
+
+def _is_ours(noted: Any) -> bool:
+    fields = noted.to_dict() if hasattr(noted, "to_dict") else noted
+    return isinstance(fields, dict) and fields.get("quant_method") in ("octet", SAVED_METHOD)
 
 
 def _config_of(module: nn.Module) -> Any:
