@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "base/file_lock.h"
 #include "base/fork.h"
@@ -164,6 +165,36 @@ TEST(CacheFilesTest, AFolderIsOnesOwn) {
   ASSERT_EQ(::chmod(made.c_str(), 0755), 0);
   ASSERT_EQ(::chown(made.c_str(), 12345, 12345), 0);
   EXPECT_ERROR_WITH(check_own_folder(made), "another user (number 12345)");
+}
+
+TEST(CacheFilesTest, TheCacheAboveIsOnesOwnToo) {
+  const test::TemporaryFolder folder;
+  const char* const set = ::getenv("OCTET_CACHE_DIR");
+  const std::string before = set == nullptr ? "" : set;
+  for (const char* ending : {"", "/"}) {
+    const fs::path cache = folder.file("cache"), plans = cache.string() + ending + "/plans";
+    ::setenv("OCTET_CACHE_DIR", (cache.string() + ending).c_str(), 1);
+    ASSERT_EQ(::chmod(folder.path().c_str(), 01777), 0);  // like /tmp
+    make_own_folder(*env::cache_dir() / "plans");
+    for (const mode_t mode : {0777, 01777}) {
+      ASSERT_EQ(::chmod(cache.c_str(), mode), 0);
+      EXPECT_ERROR_WITH(check_own_folder(*env::cache_dir() / "plans"), "everybody may write");
+      fs::remove(plans);
+      EXPECT_ERROR_WITH(make_own_folder(*env::cache_dir() / "plans"), "everybody may write");
+      EXPECT_FALSE(fs::exists(plans));
+    }
+    fs::remove_all(cache);
+  }
+  before.empty() ? ::unsetenv("OCTET_CACHE_DIR") : ::setenv("OCTET_CACHE_DIR", before.c_str(), 1);
+}
+
+TEST(CacheFilesTest, OnlyAFolderIsOne) {
+  const test::TemporaryFolder folder;
+  fs::create_directory_symlink(folder.path(), folder.file("link"));
+  EXPECT_ERROR_WITH(make_own_folder(folder.file("link")), "is a link, expected a folder");
+  EXPECT_ERROR_WITH(make_own_folder(folder.write("file", "")), "file is not a folder");
+  ASSERT_EQ(::mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  EXPECT_ERROR_WITH(make_own_folder(folder.file("pipe")), "pipe is not a folder");
 }
 
 }  // namespace

@@ -48,5 +48,12 @@ TEST_F(ConvertedCacheFolderTest, AFolderThatAllMayWriteToIsNotBelieved) {
   ASSERT_EQ(::chown(cache_folder().c_str(), 0, 0), 0);
 }
 
+TEST_F(ConvertedCacheFolderTest, ALinkInItsPlaceIsNotFollowed) {
+  fs::create_directory(folder_.file("mine"));
+  fs::create_directory_symlink(folder_.file("mine"), cache_folder());
+  load();
+  EXPECT_TRUE(fs::is_empty(folder_.file("mine")));
+}
+
 }  // namespace
 }  // namespace octet::test
