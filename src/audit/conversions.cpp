@@ -14,6 +14,8 @@ constexpr size_t kQuantizeChain = 10;
 constexpr int64_t kScaleShare = 8;
 // Without operands, copies of fewer threads are of something small.
 constexpr uint64_t kLargeThreads = 1 << 14;
+// Among which tensors are divided.
+constexpr int64_t kMostProcesses = 256;
 
 // A step of quantizing activations, by the op's name.
 bool looks_for_scales(std::string_view op) {
@@ -27,15 +29,19 @@ bool looks_for_scales(std::string_view op) {
 // Between processes.
 bool sends(std::string_view op) {
   return op.starts_with("c10d::") || op.starts_with("_c10d_functional::") ||
-         op == "record_param_comms";
+         op.starts_with("nccl:") || op == "record_param_comms";
 }
-// Shifts and masks bits of codes: of integers, not of truth values, which masks are made of.
-bool unpacks(std::string_view op, const Signature& operands) {
-  if (op.find("bitwise") == op.npos && op.find("shift") == op.npos) return false;
-  return std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
+
+// Of how many codes bits are shifted and masked: of integers, not of truth values, which masks are
+// made of. 0: of none.
+int64_t unpacked_by(std::string_view op, const Signature& operands) {
+  if (op.find("bitwise") == op.npos && op.find("shift") == op.npos) return 0;
+  int64_t most = 0;
+  for (const Operand& operand : operands) {
     const bool holds_bits = operand.type == ScalarType::int32 || is_code(operand.type);
-    return elements_of(operand) > 1 && holds_bits;
-  });
+    if (holds_bits) most = std::max(most, elements_of(operand));
+  }
+  return most > 1 ? most : 0;
 }
 
 }  // namespace
@@ -73,6 +79,9 @@ bool LinearFinder::continues_widening(uint32_t index) {
     }
   }
   waiting->more.push_back(index);
+  const bool scales =
+      multiplies(list_.op_name(work)) && has_scales(*operands, waiting->conversion.code, numbers);
+  waiting->scaled = waiting->scaled || scales;
   return true;
 }
 
@@ -113,9 +122,11 @@ void LinearFinder::widen(uint32_t index, const Conversion& conversion, int64_t n
        .products_before = products_,
        .named = by_name,
        .told = list_.op_name(list_.works()[index]).find("equant") != std::string_view::npos,
-       .unpacked = unpacked_before_ || code_book_ > 0,
+       .unpacked = unpacked_ > 0 || code_book_ > 0,
        .combined = conversion.combined,
-       .received = received != received_.end() && !by_name});
+       // Several tensors are sent as one, and each process has a part.
+       .received = conversion.codes / kMostProcesses < most_received_ && !by_name,
+       .scaled = conversion.scaled});
 }
 
 // Of a handful that a product has; without products there may be millions.
@@ -131,6 +142,7 @@ void LinearFinder::note_received(const Signature& operands) {
   constexpr size_t kMostReceived = 256;
   const int64_t codes = widening_of(operands).codes;
   if (codes == 0 || received_.size() == kMostReceived) return;
+  most_received_ = std::max(most_received_, codes);
   const bool made = std::any_of(coded_.begin(), coded_.end(),
                                 [&](int64_t part) { return part > 0 && codes % part == 0; });
   received_[codes] = received_[codes] || made;
@@ -141,7 +153,10 @@ void LinearFinder::quantize(uint32_t index, const Conversion& conversion) {
   waiting_.forget_written_back(conversion.dims);
   set_class(index, WorkClass::quantize_activation);
   quantized_.push_back(index);
-  remember_coded(elements);
+  // Weights may be kept as codes, made numbers for their product, and codes again right after it.
+  const bool restores = !calls_.empty() && calls_.back().product + 1 == products_ &&
+                        calls_.back().is_widened && calls_.back().stored_dims == conversion.dims;
+  if (!restores) remember_coded(elements);
   for (size_t back = 1; back <= kQuantizeChain && back <= index; ++back) {
     const auto before = static_cast<uint32_t>(index - back);
     const Work& work = list_.works()[before];
@@ -163,12 +178,15 @@ bool LinearFinder::look_for_conversion(uint32_t index) {
     return false;
   }
   const std::string_view op = list_.op_name(work);
-  if (operands != nullptr && sends(op)) note_received(*operands);
-  if (operands != nullptr && unpacks(op, *operands)) unpacked_before_ = true;
+  if (sends(op)) {
+    // The innermost op has a list of tensors, its caller their types.
+    for (const Signature* sent : list_.signatures_around(work)) note_received(*sent);
+  }
+  if (operands != nullptr) unpacked_ = std::max(unpacked_, unpacked_by(op, *operands));
   if (operands != nullptr) note_untyped(op, *operands);
   const bool by_name = work.work == WorkClass::dequantize_weight;
   const auto conversion = operands == nullptr ? std::optional<Conversion>()
-                                              : conversion_of(op, *operands, unpacked_before_);
+                                              : conversion_of(op, *operands, unpacked_ > 0);
   if (conversion && conversion->direction == Conversion::Direction::to_codes && !by_name) {
     quantize(index, *conversion);
     return true;
@@ -184,12 +202,15 @@ bool LinearFinder::look_for_conversion(uint32_t index) {
           numbers < conversion->codes ? 0 : numbers);  // else only scales
     return true;
   }
-  if (code_book_ > 0 && operands != nullptr && scale_looked_up(index, *operands)) return true;
+  if (lookups_ > 0 && operands != nullptr && scale_looked_up(index, *operands)) return true;
   if (continues_widening(index)) return true;
   const bool ordered = list_.trace().has_order || list_.trace().is_host_only();
   if (operands == nullptr && ordered) note_cast(work);
   if (operands == nullptr) return false;
-  if (const int64_t entries = code_book_of(op, *operands); entries > 0) code_book_ = entries;
+  if (const int64_t entries = code_book_of(op, *operands); entries > 0) {
+    code_book_ = entries;
+    ++lookups_;
+  }
   return false;
 }
 
@@ -207,7 +228,7 @@ void LinearFinder::note_untyped(std::string_view op, const Signature& operands) 
 // tensors, of which no profiler writes the sizes: numbers that are multiplied
 // by fewer right after it are the weight.
 bool LinearFinder::scale_looked_up(uint32_t index, const Signature& operands) {
-  constexpr int64_t kFourBits = 16;
+  constexpr int64_t kMostOfFourBits = 16;
   const Work& work = list_.works()[index];
   if (work.work != WorkClass::elementwise || !may_expand_scales(list_.op_name(work))) return false;
   const Operand* numbers = nullptr;
@@ -221,10 +242,11 @@ bool LinearFinder::scale_looked_up(uint32_t index, const Signature& operands) {
       scales = std::max(scales, elements_of(operand));
     }
   }
-  if (numbers == nullptr || scales * kScaleShare > elements_of(*numbers) || scales == 0) {
-    return false;
-  }
-  const bool four_bit = code_book_ == kFourBits;
+  if (numbers == nullptr || scales == 0) return false;
+  // Scales, or signs, of as many numbers as were unpacked have been expanded.
+  const bool expanded = scales == unpacked_ && scales == elements_of(*numbers);
+  if (scales * kScaleShare > elements_of(*numbers) && !expanded) return false;
+  const bool four_bit = code_book_ <= kMostOfFourBits;
   widen(index,
         {.code = four_bit ? ScalarType::fp4 : ScalarType::int8,
          .codes = elements_of(*numbers),
@@ -232,7 +254,7 @@ bool LinearFinder::scale_looked_up(uint32_t index, const Signature& operands) {
          .by_table = true,
          .scaled = true},
         elements_of(*numbers));
-  code_book_ = 0;
+  --lookups_;
   return true;
 }
 

@@ -34,10 +34,12 @@ std::string shapes_text(const Signature& signature) {
 // "_fused_thing_kernel": a sentence has no room for templates.
 std::string short_name(const std::string& name) {
   constexpr size_t kMostBytes = 48;
-  std::string text = name.substr(0, std::min(name.find_first_of("<("), name.size()));
-  if (text.empty()) text = name;
-  if (text.starts_with("void ")) text.erase(0, 5);
-  return std::string(first_bytes(text, kMostBytes));
+  std::string text = name.starts_with("void ") ? name.substr(5) : name;
+  for (const std::string_view scope : {"(anonymous namespace)::", "<unnamed>::"}) {
+    for (size_t at; (at = text.find(scope)) != text.npos;) text.erase(at, scope.size());
+  }
+  const std::string stem = text.substr(0, text.find_first_of("<("));
+  return std::string(first_bytes(stem.empty() ? text : stem, kMostBytes));
 }
 
 }  // namespace
@@ -54,10 +56,14 @@ struct Examination::Sums {
   std::vector<LogFinding> log;
   bool has_work = false;  // more than a log
   bool without_shapes = false, without_order = false;
+  double unknown_us = 0;  // of kernels that may be products, or dequantize weights
+  std::vector<std::string> unknown_names;
+  std::pair<std::string, int64_t> most_frequent_unknown;  // and its calls
 
   void add_share(WorkClass work, int64_t calls, double us);
   void add_work(const WorkList& list);
   void add_reported(const Trace& trace);
+  void sum_unknown();
   LinearCounts counts(const std::string& model) const;
   AuditModel judged(const std::string& model) const;
   void judge_all();
@@ -132,21 +138,38 @@ void Examination::Sums::add_reported(const Trace& trace) {
   }
 }
 
-LinearCounts Examination::Sums::counts(const std::string& model) const {
-  LinearCounts counts = linears.counts(model);
+// Of all models together: what an unknown kernel belongs to, nobody knows.
+void Examination::Sums::sum_unknown() {
   std::vector<const AuditKernel*> unknown;
   for (const auto& [key, sum] : kernels) {
     if (std::get<1>(key) != WorkClass::unknown || !may_be_of_linears(sum.kernel.name)) {
       continue;
     }
-    counts.unknown_us += sum.kernel.us;
+    unknown_us += sum.kernel.us;
     unknown.push_back(&sum.kernel);
   }
   std::stable_sort(unknown.begin(), unknown.end(),
                    [](const auto* a, const auto* b) { return a->us > b->us; });
-  for (size_t i = 0; i < std::min(kMostNames, unknown.size()); ++i) {
-    counts.unknown_names.push_back(short_name(unknown[i]->name));
+  std::map<std::string, int64_t> calls;
+  for (size_t i = 0; i < unknown.size(); ++i) {
+    const std::string name = short_name(unknown[i]->name);
+    if (i < kMostNames) unknown_names.push_back(name);
+    calls[name] += unknown[i]->calls;
   }
+  const auto most = std::max_element(
+      calls.begin(), calls.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most != calls.end()) most_frequent_unknown = *most;
+}
+
+LinearCounts Examination::Sums::counts(const std::string& model) const {
+  LinearCounts counts = linears.counts(model);
+  counts.unknown_us = unknown_us;
+  counts.unknown_names = unknown_names;
+  // Of a layer's four linears or more, nothing else is done for more than half.
+  const auto& [name, calls] = most_frequent_unknown;
+  const bool hides = without_shapes || without_order;
+  if (hides && calls > counts.of(AuditVerdict::unquantized).calls / 2)
+    counts.frequent_unknown = name;
   return counts;
 }
 
@@ -165,6 +188,7 @@ AuditModel Examination::Sums::judged(const std::string& model) const {
 }
 
 void Examination::Sums::judge_all() {
+  sum_unknown();
   const std::vector<std::string> models = linears.models();
   const AuditModel all = judged("");
   report.verdict = all.verdict;

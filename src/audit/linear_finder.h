@@ -45,6 +45,7 @@ class LinearFinder {
   void note_users(uint32_t index);
   void note_heads(uint32_t index);
   void note_activations(uint32_t index);
+  void note_result(uint32_t index);
   void note_use(const Operand& operand, bool refutes = true);
   template <class Each>
   void each_taken(const Each& each);
@@ -70,12 +71,15 @@ class LinearFinder {
   std::vector<size_t> taken_;  // the latest calls with a weight that was widened
   // Elements of codes that other processes sent, and whether numbers were made codes for that.
   std::map<int64_t, bool> received_;
+  int64_t most_received_ = 0;
   std::map<std::vector<int64_t>, int64_t> untyped_;  // how often matrices were copied
   bool cast_before_ = false;  // a copy that may have widened a weight, where operands are unknown
   bool normed_before_ = false, compiled_before_ = false;  // since the last product
-  bool unpacked_before_ = false;                          // bits of codes were shifted and masked
-  int64_t code_book_ = 0;    // entries of a table that codes were looked up in, since the product
-  bool was_of_two_ = false;  // the last product was of two activations, and no call
+  int64_t unpacked_ = 0;  // codes whose bits were shifted and masked
+  // Since the product: entries of a table that codes were looked up in, and how often that was
+  // without a scale so far.
+  int64_t code_book_ = 0, lookups_ = 0;
+  bool was_of_two_ = false;     // the last product was of two activations, and no call
   bool after_softmax_ = false;  // and no operands were recorded
   int64_t softmax_ = 0;         // elements of the last softmax since the product
   std::vector<size_t> parts_;   // calls that used a part of the same widened tensor
@@ -88,6 +92,7 @@ int64_t most_floats(const Signature& signature);
 // with scales that were expanded to the weight's size.
 bool chooses(std::string_view op);
 bool is_scaling(std::string_view op);
+bool multiplies(std::string_view op);
 bool may_expand_scales(std::string_view op);
 
 }  // namespace octet::audit

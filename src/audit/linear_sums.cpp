@@ -19,7 +19,8 @@ struct WidenedSums {
 bool may_be_of_cache(const WorkList& list, const Work& work) {
   static constexpr std::array kCacheTypes = {"q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl"};
   const std::string& name = list.name(work);
-  return std::any_of(kCacheTypes.begin(), kCacheTypes.end(),
+  return list.library(work) == "HQQ" ||
+         std::any_of(kCacheTypes.begin(), kCacheTypes.end(),
                      [&](const char* type) { return name.find(type) != name.npos; });
 }
 
@@ -28,7 +29,7 @@ int64_t most_of_caches(const WorkList& list) {
   int64_t calls = 0;
   for (const Work& work : list.works()) {
     const bool attends = work.work == WorkClass::attention || list.is_softmax(work);
-    if (attends && list.library(work) == "ggml") calls += 2 * list.calls(work);
+    if (attends) calls += 2 * list.calls(work);
   }
   return calls;
 }
@@ -43,6 +44,20 @@ int64_t writes_to_caches(const WorkList& list) {
     if (writes) calls += list.calls(work);
   }
   return calls;
+}
+
+// A layer of an engine that takes a matrix of codes and is no product.
+bool reads_codes(const WorkList& list, const Work& work) {
+  const Signature* operands = list.signature(work);
+  return operands != nullptr &&
+         std::any_of(operands->begin(), operands->end(), [](const Operand& operand) {
+           return is_code(operand.type) && operand.dims.size() > 1;
+         });
+}
+
+// Bytes hold two codes, of which one is shifted to its place.
+bool shifts_bytes(const std::string& kernel) {
+  return kernel.find("rshift") != kernel.npos && kernel.find("unsigned char") != kernel.npos;
 }
 
 int64_t floating_calls(const WorkList& list) {
@@ -73,14 +88,16 @@ WidenedSums widened_in(const WorkList& list) {
         sums.stored = work.type;
         sums.most = certain;
       }
-    } else if (!is_gemm(work.work) && may_widen(list.name(work))) {
+    } else if (!is_gemm(work.work) && (may_widen(list.name(work)) || reads_codes(list, work))) {
       sums.possible += list.calls(work);
     } else if (casts_unknown_types(list.name(work))) {
       untyped += list.calls(work);
+    } else if (shifts_bytes(list.name(work))) {
+      sums.possible += list.calls(work);
     }
   }
-  // Norms and rotations cast less often than linears multiply.
-  if (untyped >= floating_calls(list)) sums.possible += untyped;
+  // Norms and rotations cast less often than linears multiply; one of these may be exempt.
+  if (untyped + untyped / 8 >= floating_calls(list)) sums.possible += untyped;
   return sums;
 }
 

@@ -34,8 +34,17 @@ bool takes_numbers_alone(std::string_view op) {
 
 // Of what was shifted and masked, or looked up in a table of 16.
 bool holds_four_bits(const WaitingWeight& weight, ScalarType stored) {
-  const bool is_byte = weight.conversion.by_table && stored == ScalarType::int8;
+  const bool is_byte =
+      (weight.conversion.by_table && stored == ScalarType::int8) || weight.conversion.of_bytes;
   return weight.unpacked && stored != ScalarType::fp8 && !is_byte;
+}
+
+// Eight bits without a scale are a mask, or counts. What dequantizes by name has one, and what was
+// unpacked is told by that.
+bool needs_no_scale(const WaitingWeight& weight) {
+  const bool is_integer =
+      weight.conversion.code == ScalarType::int8 || weight.conversion.code == ScalarType::uint8;
+  return !is_integer || weight.scaled || weight.named || weight.told || weight.unpacked;
 }
 
 bool is_integer(ScalarType type) { return type == ScalarType::int32 || type == ScalarType::int64; }
@@ -58,6 +67,7 @@ std::vector<LinearCall> LinearFinder::find() {
       compiled_before_ = compiled_before_ || list_.is_compiled(work);
       if (list_.is_softmax(work)) see_softmax(work);
       if (chooses(list_.op_name(work))) see_choice(work);
+      note_result(i);
       if (!look_for_conversion(i)) note_users(i);
     }
   }
@@ -137,7 +147,7 @@ bool LinearFinder::multiply_codes(LinearCall& call, const Product& product) {
   }
   call.stored = product.weight;
   call.stored_dims = {product.n, product.k};
-  call.sure = true;
+  call.sure = call.is_scaled = true;
   call.widened_before = call.product;
   call.is_widened = !call.widening.empty();
   call.verdict = call.is_widened ? verdict_of_widened(product.weight) : AuditVerdict::weight_only;
@@ -164,6 +174,7 @@ void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
     const bool four_bit = packed || holds_four_bits(widened, call.stored);
     call.verdict = four_bit ? AuditVerdict::fake_four_bit : verdict_of_widened(call.stored);
     call.is_used = widened.doubtful;
+    call.is_scaled = needs_no_scale(widened);
     call.is_refuted = widened.refuted;
     call.shares = match->rows > 0 || match->several;
     call.is_foreign = widened.received || widened.combined ||
@@ -199,6 +210,7 @@ void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
       call.verdict = holds_four_bits(piece, call.stored) ? AuditVerdict::fake_four_bit
                                                          : verdict_of_widened(call.stored);
       call.sure = pieces.sure;
+      call.is_scaled = needs_no_scale(piece);
       for (size_t i = 0; i < pieces.count; ++i) take(call, {.index = waiting_.size() - 1});
       return;
     }
@@ -207,7 +219,10 @@ void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
   if (call.n > 0) waiting_.doubt({.type = ScalarType::unknown, .dims = {call.n, call.k}});
   const bool untyped = work.work == WorkClass::gemm;
   if (untyped && !takes_numbers_alone(list_.op_name(work))) return;  // codes as well, perhaps
-  if (cast_before_ || compiled_before_ || list_.hides_work(work)) {
+  if (code_book_ > 0) {
+    call.verdict = AuditVerdict::unclear;
+    call.doubt = Doubt::looked_up;
+  } else if (cast_before_ || compiled_before_ || list_.hides_work(work)) {
     call.verdict = AuditVerdict::unclear;
     call.doubt = cast_before_ ? Doubt::cast_before : Doubt::compiled;
   } else if (untyped) {
@@ -303,8 +318,8 @@ void LinearFinder::multiply(uint32_t index) {
   if (attends) forget_widening(call);
   if (after_softmax_ || !attends || !is_native(call.verdict)) calls_.push_back(call);
   cast_before_ = normed_before_ = compiled_before_ = false;
-  unpacked_before_ = after_softmax_ = was_of_two_ = false;
-  code_book_ = softmax_ = 0;
+  after_softmax_ = was_of_two_ = false;
+  unpacked_ = code_book_ = lookups_ = softmax_ = 0;
   ++products_;
 }
 

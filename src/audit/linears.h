@@ -18,11 +18,13 @@ enum class Doubt : uint8_t {
   compiled,     // what was compiled hides what it does
   no_type,      // nothing tells the type of the product
   size_alone,   // a tensor of the weight's size was widened, which may be another one
+  looked_up,    // something was looked up in a table, by codes perhaps
   few_pairs,    // a weight was widened, but so rarely that it may be chance
   kept,         // weights were widened once, and the same linears went on without
   mixed,        // some ran natively, others did not, and nothing tells whether that was intended
   apart,        // the same, and both kinds ran one after the other, as two models do
   unknown_kernels,
+  frequent_unknown,  // without operands, a kernel that may widen weights ran as often as linears
 };
 
 // One call of a linear.
@@ -39,13 +41,16 @@ struct LinearCall {
   std::vector<int64_t> stored_dims;
   std::vector<uint32_t> widening;
   bool sure = false;
-  size_t product = 0;          // of the walk, counted from 0
-  size_t widened_before = 0;   // the product that came next when its weight was widened
-  bool is_foreign = false;     // of another layer or process, or combined with as many numbers
-  bool shares = false;         // a tensor of several weights
-  bool is_used = false;        // something else used what was widened, or a tensor like it
-  bool is_refuted = false;     // the same, of its very dims
-  bool may_be_used = false;    // something took tensors that nobody recorded
+  size_t product = 0;         // of the walk, counted from 0
+  size_t widened_before = 0;  // the product that came next when its weight was widened
+  bool is_foreign = false;    // of another layer or process, or combined with as many numbers
+  bool shares = false;        // a tensor of several weights
+  bool is_used = false;       // something else used what was widened, or a tensor like it
+  bool is_refuted = false;    // the same, of its very dims
+  bool may_be_used = false;   // something took tensors that nobody recorded
+  // With scales, without which 8-bit integers are no weight; other codes need none.
+  bool is_scaled = false;
+  bool is_answer = false;      // went to the host right away
   bool is_loose_part = false;  // of a tensor of which other parts were not used
   int64_t calls = 1;           // of files that only have sums
   double gemm_us = 0, dequantize_us = 0, quantize_us = 0;

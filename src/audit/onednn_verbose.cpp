@@ -65,7 +65,7 @@ std::string_view type_named(std::string_view descriptors, std::string_view name)
 // One primitive: "exec,cpu,matmul,brg:avx512_core_amx,undef,src:... wei:... dst:...,attributes,
 // auxiliary,128x2048:2048x6144,1.9". What stands before "exec" differs by version.
 struct Primitive {
-  std::string_view kind, descriptors, problem;
+  std::string_view kind, descriptors, attributes, problem;
   double ms = 0;
 };
 
@@ -79,6 +79,7 @@ bool read_primitive(std::string_view line, Primitive& primitive) {
   if (fields.end() - exec < 10) return false;
   primitive.kind = exec[2];
   primitive.descriptors = exec[5];
+  primitive.attributes = exec[6];
   primitive.problem = fields[fields.size() - 2];
   primitive.ms = csv_amount(fields.back());
   return primitive.ms >= 0;
@@ -120,6 +121,9 @@ Trace read_onednn_verbose(ByteStream& bytes) {
     } else if (primitive.kind == "reorder") {
       const std::vector<int64_t> dims = sizes_of(primitive.problem);
       operands = {{scalar_type_of(into), dims}, {scalar_type_of(source), dims}};
+      if (primitive.attributes.find("scales") != primitive.attributes.npos && !dims.empty()) {
+        operands.push_back({ScalarType::f32, {dims[0]}});
+      }
     }
     Op op;
     op.start_us = now_us;

@@ -72,10 +72,16 @@ bool chooses(std::string_view op) {
 }
 
 bool is_scaling(std::string_view op) {
-  static constexpr std::array<std::string_view, 12> kArithmetic = {
-      "mul",      "div",  "sub", "rsub",     "add",   "neg",
-      "multiply", "copy", "to",  "_to_copy", "clone", "contiguous"};
+  static constexpr std::array<std::string_view, 14> kArithmetic = {
+      "mul",  "div", "sub",      "rsub",  "add",        "neg",     "multiply",
+      "copy", "to",  "_to_copy", "clone", "contiguous", "addcmul", "addcdiv"};
   return !op.starts_with("aten::") || is_one_of(kArithmetic, short_name(op));
+}
+
+bool multiplies(std::string_view op) {
+  static constexpr std::array<std::string_view, 5> kProducts = {"mul", "multiply", "div", "addcmul",
+                                                                "addcdiv"};
+  return !op.starts_with("aten::") || is_one_of(kProducts, short_name(op));
 }
 
 bool may_expand_scales(std::string_view op) {
@@ -137,6 +143,26 @@ void LinearFinder::note_heads(uint32_t index) {
     });
     call.is_used = call.is_used || fits;
   });
+}
+
+// What becomes of the last product: with a scale for each column, its weight was codes. One that
+// goes to the host right away is what was asked for: scores of a search, or logits.
+void LinearFinder::note_result(uint32_t index) {
+  if (calls_.empty() || calls_.back().product + 1 != products_) return;
+  LinearCall& call = calls_.back();
+  const Signature* operands = list_.signature(list_.works()[index]);
+  if (!call.is_widened || operands == nullptr) return;
+  const auto has = [&](int64_t elements, bool as_integers) {
+    return std::any_of(operands->begin(), operands->end(), [&](const Operand& operand) {
+      const bool fits =
+          is_float(operand.type) || (as_integers && operand.type == ScalarType::int32);
+      return fits && elements_of(operand) == elements;
+    });
+  };
+  const int64_t results = elements_of({.type = {}, .dims = {call.m, call.n}});
+  if (results == 0 || !has(results, true)) return;
+  if (has(call.n, false) && multiplies(list_.op_name(list_.works()[index]))) call.is_scaled = true;
+  if (list_.name(list_.works()[index]).find("DtoH") != std::string::npos) call.is_answer = true;
 }
 
 // The first matrix of a product is not its weight; of a gradient's, neither matrix is.

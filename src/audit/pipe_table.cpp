@@ -41,7 +41,7 @@ std::vector<std::string> cells_of(std::string_view line) {
 }
 
 struct Columns {
-  size_t name = CsvHeader::kNoColumn, time = name, calls = name;
+  size_t name = CsvHeader::kNoColumn, time = name, calls = name, op = name;
   double us = 0;      // in one of the table's unit; 0: each cell has its own
   bool tree = false;  // rows are of modules and, within them, of kernels
 
@@ -68,6 +68,7 @@ Columns columns_of(const CsvHeader& header) {
   columns.calls = first_of({"Launches", "Count", "Calls", "Instances", "# of Calls"});
   columns.time =
       first_of({"GPU time", "GPU Time", "CUDA time", "Total time", "Total Time", "Total", "Time"});
+  columns.op = first_of({"CPU op", "CPU Op", "Op"});
   if (columns.calls == CsvHeader::kNoColumn) columns.name = CsvHeader::kNoColumn;
   if (columns.are_known()) columns.us = us_per(header.unit(columns.time));
   return columns;
@@ -127,11 +128,24 @@ class PipeTableReader {
     kernel.is_transfer = name.starts_with("Memcpy") || name.starts_with("Memset");
     if (kernel.us <= 0 || kernel.calls <= 0) return;
     last_ = kernel;
-    if (!columns_.tree) add_last();
+    if (columns_.tree) return;
+    add_op(cell_of(cells, columns_.op));
+    add_last();
+  }
+
+  // The op that launched the row's kernel, if the column has no call of the runtime.
+  void add_op(std::string_view name) {
+    op_ = 0;
+    if (name.find("::") == name.npos) return;
+    Op op;
+    op.start_us = ++ops_;
+    op.name = tables_.name(name);
+    op_ = ops_;
+    tables_.add_op(op, op_);
   }
 
   void add_last() {
-    if (last_) tables_.add_kernel(*last_, 0, 0);
+    if (last_) tables_.add_kernel(*last_, op_, 0);
     last_.reset();
   }
 
@@ -149,6 +163,7 @@ class PipeTableReader {
   Columns columns_;
   std::optional<Kernel> last_;  // of a tree, until the next row tells that it is no module
   size_t depth_ = 0;
+  uint32_t ops_ = 0, op_ = 0;  // all, and that of the last kernel; 0: not told
 };
 
 }  // namespace

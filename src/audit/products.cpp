@@ -128,7 +128,8 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
                                         bool wide) {
   if (!may_convert(op)) return std::nullopt;
   const auto is_coded = [wide](ScalarType type) {
-    return is_code(type) || (wide && (type == ScalarType::int32 || type == ScalarType::int64));
+    return is_code(type) || (wide && (type == ScalarType::int16 || type == ScalarType::int32 ||
+                                      type == ScalarType::int64));
   };
   const Operand* codes = nullptr;
   const Operand* last_large = nullptr;
@@ -150,10 +151,15 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
   for (const Operand& operand : signature) {
     if (elements_of(operand) * 8 >= most) last_large = &operand;
   }
-  Conversion conversion{.code = wide && !is_code(codes->type) ? ScalarType::fp4 : codes->type,
+  // GPTQ unpacks its 8-bit codes to int16, since they have no sign, and those of fewer bits to
+  // int8.
+  const bool of_bytes = codes->type == ScalarType::int16;
+  const ScalarType unpacked = of_bytes ? ScalarType::int8 : ScalarType::fp4;
+  Conversion conversion{.code = is_code(codes->type) ? codes->type : unpacked,
                         .codes = elements_of(*codes),
                         .dims = codes->dims,
-                        .scaled = most_float > 0 && most_float * 8 <= elements_of(*codes)};
+                        .scaled = has_scales(signature, codes->type, elements_of(*codes)),
+                        .of_bytes = of_bytes};
   if (op.ends_with("copy_") || op == "onednn::reorder") {
     // copy_(into, from)
     if (signature.size() < 2 || is_coded(signature[0].type) == is_coded(signature[1].type)) {
@@ -172,6 +178,9 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
     const auto numbers = [&](const Operand& operand) {
       return is_float(operand.type) && elements_of(operand) >= conversion.codes;
     };
+    // Numbers of the program itself are part of what was generated.
+    const bool multiplies = has_word(op, "_mul") && conversion.code == ScalarType::int8;
+    conversion.scaled = conversion.scaled || multiplies;
     conversion.combined = conversion.code != ScalarType::fp8 &&
                           std::count_if(signature.begin(), signature.end(), numbers) > 1;
     if (is_coded(last_large->type)) {
@@ -192,6 +201,16 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
   // Unpacked integers alone only move on; numbers are made of them where numbers are.
   if (wide && !is_code(codes->type) && most_float == 0) return std::nullopt;
   return conversion;
+}
+
+bool has_scales(const Signature& signature, ScalarType code, int64_t codes) {
+  constexpr int64_t kLeastCodesOfScale = 8;
+  return std::any_of(signature.begin(), signature.end(), [&](const Operand& operand) {
+    if (!is_float(operand.type)) return false;
+    const int64_t scales = elements_of(operand);
+    return operand.dims.empty() ? operand.type != ScalarType::f64 || code == ScalarType::int8
+                                : scales > 0 && scales * kLeastCodesOfScale <= codes;
+  });
 }
 
 Conversion widening_of(const Signature& signature) {
@@ -215,7 +234,7 @@ int64_t code_book_of(std::string_view op, const Signature& signature) {
   if (std::find(kLookups.begin(), kLookups.end(), op) == kLookups.end()) return 0;
   if (signature.empty() || !is_float(signature[0].type)) return 0;
   const int64_t entries = elements_of(signature[0]);
-  return entries == 16 || entries == kMostEntries ? entries : 0;
+  return entries == 8 || entries == 16 || entries == kMostEntries ? entries : 0;
 }
 
 bool may_widen(std::string_view kernel) {

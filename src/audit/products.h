@@ -52,12 +52,17 @@ struct Conversion {
   bool by_table = false;      // looked up: 16 entries are of four bits, 256 of eight
   bool combined = false;      // with as many numbers, so that it may be a mask
   bool scaled = false;        // multiplied by numbers of which there are far fewer: scales
+  bool of_bytes = false;      // what was unpacked has 8 bits
 };
 
 // Of copies, casts, elementwise ops and generated kernels, by the types of their operands. `wide`:
 // integers of more than 8 bits are codes as well, since their bits were shifted and masked.
 std::optional<Conversion> conversion_of(std::string_view op, const Signature& signature,
                                         bool wide = false);
+
+// Whether one of the operands can be the scales of that many codes: there are far fewer. A number
+// of the program itself scales what has a sign; x / 255 is a picture.
+bool has_scales(const Signature& signature, ScalarType code, int64_t codes);
 
 // The largest tensor of codes among the operands of a kernel that widens them; no codes: none.
 Conversion widening_of(const Signature& signature);

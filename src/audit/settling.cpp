@@ -52,6 +52,7 @@ bool LinearFinder::widens_nearly_all() const {
     if (!may_be_widened(call) || call.n * call.k * kSmall <= most) continue;
     ++all;
     if (!call.is_widened || call.is_foreign || call.widened_before != call.product) continue;
+    if (!call.is_scaled || call.is_answer) continue;
     ++widened;
     rows.insert(call.n);
   }
@@ -127,11 +128,11 @@ void LinearFinder::doubt_untyped() {
 void LinearFinder::settle() {
   for (LinearCall& call : calls_) {
     if (call.is_loose_part) forget_widening(call);
-    call.sure = call.sure && !call.is_used;
+    call.sure = call.sure && !call.is_used && call.is_scaled && !call.is_answer;
   }
   if (widens_nearly_all()) {
     for (LinearCall& call : calls_) {
-      call.sure = call.is_widened && !call.is_foreign;
+      call.sure = call.is_widened && !call.is_foreign && call.is_scaled;
       call.is_used = call.is_refuted = false;
     }
   }
@@ -151,7 +152,8 @@ void LinearFinder::settle() {
   const bool kept = keeps_widened();
   for (LinearCall& call : calls_) {
     if (!call.is_widened) continue;
-    if (sure[call.verdict] >= kFewestPairs && !kept && !call.is_used && !call.is_foreign) {
+    const bool believed = !call.is_used && !call.is_foreign && call.is_scaled;
+    if (sure[call.verdict] >= kFewestPairs && !kept && believed) {
       call.sure = true;
       for (const uint32_t index : call.widening) {
         call.dequantize_us += list_.us(list_.works()[index]);

@@ -7,9 +7,9 @@
 namespace octet::audit {
 namespace {
 
-constexpr std::array<std::string_view, 12> kScalarTypeNames = {
-    "unknown", "int8", "uint8", "fp8",   "fp4",   "bf16",
-    "f16",     "f32",  "f64",   "int32", "int64", "other"};
+constexpr std::array<std::string_view, 13> kScalarTypeNames = {
+    "unknown", "int8", "uint8", "fp8",   "fp4",   "bf16", "f16",
+    "f32",     "f64",  "int16", "int32", "int64", "other"};
 
 using Spelling = std::pair<std::string_view, ScalarType>;
 
@@ -29,6 +29,7 @@ constexpr Spelling kExactTypes[] = {
     {"long int", ScalarType::int64},
     {"long", ScalarType::int64},
     {"int", ScalarType::int32},
+    {"short int", ScalarType::int16},
     {"unsigned char", ScalarType::uint8},
     {"c10::Float8_e4m3fn", ScalarType::fp8},
     {"c10::Float8_e5m2", ScalarType::fp8},
@@ -38,15 +39,15 @@ constexpr Spelling kExactTypes[] = {
 // Parts of lower-case names of any program. The first that is found decides: "uint8" holds "int8",
 // "bfloat16" holds "float16".
 constexpr Spelling kTypeParts[] = {
-    {"float8", ScalarType::fp8},  {"fp8", ScalarType::fp8},          {"e4m3", ScalarType::fp8},
-    {"e5m2", ScalarType::fp8},    {"float4", ScalarType::fp4},       {"fp4", ScalarType::fp4},
-    {"e2m1", ScalarType::fp4},    {"nf4", ScalarType::fp4},          {"bfloat16", ScalarType::bf16},
-    {"bf16", ScalarType::bf16},   {"quint8", ScalarType::uint8},     {"uint8", ScalarType::uint8},
-    {"qint8", ScalarType::int8},  {"int8", ScalarType::int8},        {"int32", ScalarType::int32},
-    {"int64", ScalarType::int64}, {"float16", ScalarType::f16},      {"fp16", ScalarType::f16},
-    {"half", ScalarType::f16},    {"float32", ScalarType::f32},      {"fp32", ScalarType::f32},
-    {"tf32", ScalarType::f32},    {"float64", ScalarType::f64},      {"fp64", ScalarType::f64},
-    {"double", ScalarType::f64},  {"signed char", ScalarType::int8},
+    {"float8", ScalarType::fp8},  {"fp8", ScalarType::fp8},      {"e4m3", ScalarType::fp8},
+    {"e5m2", ScalarType::fp8},    {"float4", ScalarType::fp4},   {"fp4", ScalarType::fp4},
+    {"e2m1", ScalarType::fp4},    {"nf4", ScalarType::fp4},      {"bfloat16", ScalarType::bf16},
+    {"bf16", ScalarType::bf16},   {"quint8", ScalarType::uint8}, {"uint8", ScalarType::uint8},
+    {"qint8", ScalarType::int8},  {"int8", ScalarType::int8},    {"int32", ScalarType::int32},
+    {"int16", ScalarType::int16}, {"int64", ScalarType::int64},  {"float16", ScalarType::f16},
+    {"fp16", ScalarType::f16},    {"half", ScalarType::f16},     {"float32", ScalarType::f32},
+    {"fp32", ScalarType::f32},    {"tf32", ScalarType::f32},     {"float64", ScalarType::f64},
+    {"fp64", ScalarType::f64},    {"double", ScalarType::f64},   {"signed char", ScalarType::int8},
 };
 
 // Short names that could be a part of anything.

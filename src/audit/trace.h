@@ -55,6 +55,7 @@ enum class ScalarType : uint8_t {
   f16,
   f32,
   f64,
+  int16,
   int32,
   int64,
   other

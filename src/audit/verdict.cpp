@@ -126,6 +126,11 @@ std::string unclear_headline(Doubt doubt, const LinearCounts& counts) {
           "{} ran in {} after codes of their weights' size became {}: fake INT8 or FP8, or another "
           "tensor of that size.",
           some, counts.floating, counts.floating);
+    case Doubt::looked_up:
+      return fmt::format(
+          "{} ran in {} after numbers were looked up in a small table: perhaps weights of which "
+          "codes are kept.",
+          some, counts.floating);
     case Doubt::few_pairs:
       return fmt::format(
           "Only {} ran in {} after a tensor of codes like their weight was widened, which is too "
@@ -138,6 +143,12 @@ std::string unclear_headline(Doubt doubt, const LinearCounts& counts) {
           "once, as when a model is loaded, or quantized in these steps alone.",
           some, counts.floating);
     case Doubt::mixed:
+      if (counts.native().calls == 0) {
+        return fmt::format(
+            "{} widened their weights inside the GEMM, {}: a fallback, or intended, as of other "
+            "parts of a model.",
+            some_of(counts.of(AuditVerdict::weight_only), all), others_text(counts, false, true));
+      }
       return fmt::format(
           "{} ran in native {}, {}: a fallback, or intended, as of other parts of a model.",
           some_of(counts.native(), all), type_of(most_of(counts, kNative)),
@@ -153,6 +164,12 @@ std::string unclear_headline(Doubt doubt, const LinearCounts& counts) {
           "{} of the time that may be of linears went into unknown kernels ({}), so the {} known "
           "linears do not tell how this ran.",
           percent(counts.unknown_share()), fmt::join(counts.unknown_names, ", "), all.calls);
+    case Doubt::frequent_unknown:
+      return fmt::format(
+          "{} ran in {}, but an unknown kernel ({}) ran about as often, and may have dequantized "
+          "their weights.",
+          some_of(counts.of(AuditVerdict::unquantized), all), counts.floating,
+          counts.frequent_unknown);
     default:
       return fmt::format("It is unknown how {} ran: the types of their products are missing.",
                          some);
@@ -214,9 +231,12 @@ AuditVerdict judge(const LinearCounts& counts, Doubt& doubt) {
   // A few that are unclear do not hide what the others are.
   if (unclear.calls > weight_only.calls && counts_for(unclear)) return left_open(counts.doubt);
   const bool is_weight_only = weight_only.calls > 0 && counts_for(weight_only);
+  if (is_weight_only && share_of(weight_only, all) < kFewest) return left_open(Doubt::mixed);
   const double most = is_weight_only ? kMostUnknownBesideNative : kMostUnknown;
   if (counts.unknown_share() > most) return left_open(Doubt::unknown_kernels);
-  return is_weight_only ? AuditVerdict::weight_only : AuditVerdict::unquantized;
+  if (is_weight_only) return AuditVerdict::weight_only;
+  if (!counts.frequent_unknown.empty()) return left_open(Doubt::frequent_unknown);
+  return AuditVerdict::unquantized;
 }
 
 std::string headline_of(AuditVerdict verdict, Doubt doubt, const LinearCounts& counts) {

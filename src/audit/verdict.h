@@ -38,6 +38,7 @@ struct LinearCounts {
   // Time of unknown kernels that may be products, and the names of those that took most of it.
   double unknown_us = 0;
   std::vector<std::string> unknown_names;
+  std::string frequent_unknown;  // of those, one that ran about as often as linears; empty: none
 
   Tally& of(AuditVerdict verdict) { return by[static_cast<size_t>(verdict)]; }
   const Tally& of(AuditVerdict verdict) const { return by[static_cast<size_t>(verdict)]; }

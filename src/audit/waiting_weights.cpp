@@ -24,9 +24,10 @@ bool is_packed(int64_t bytes, int64_t weights) {
   struct Block {
     int64_t weights, bytes;
   };
-  static constexpr Block kBlocks[] = {{2, 1},     {4, 1},     {32, 34},   {32, 18},
-                                      {32, 20},   {32, 22},   {32, 24},   {256, 84},
-                                      {256, 110}, {256, 144}, {256, 176}, {256, 210}};
+  static constexpr Block kBlocks[] = {{2, 1},     {4, 1},     {32, 34},   {32, 18},  {32, 20},
+                                      {32, 22},   {32, 24},   {256, 50},  {256, 56}, {256, 66},
+                                      {256, 74},  {256, 82},  {256, 84},  {256, 98}, {256, 110},
+                                      {256, 136}, {256, 144}, {256, 176}, {256, 210}};
   return std::any_of(std::begin(kBlocks), std::end(kBlocks), [&](const Block& block) {
     return bytes % block.bytes == 0 && bytes / block.bytes * block.weights == weights;
   });
@@ -76,8 +77,13 @@ Layout layout_for(const WaitingWeight& waiting, int64_t n, int64_t k) {
   return scaled ? Layout::of_weight : Layout::possible;
 }
 
-bool is_picture(const Conversion& conversion) {
-  return conversion.code == ScalarType::uint8 && conversion.dims.size() == 4;
+// Pictures, and masks for a batch and its heads.
+bool has_batch(const WaitingWeight& waiting) {
+  const Conversion& conversion = waiting.conversion;
+  if (conversion.dims.size() < 4) return false;
+  const bool masks =
+      conversion.dims[0] == 1 && !waiting.unpacked && !waiting.named && !waiting.told;
+  return masks || conversion.code == ScalarType::uint8;
 }
 
 // Of three dimensions, of which the last two are a matrix.
@@ -145,7 +151,7 @@ std::optional<WeightMatch> WaitingWeights::find(const ProductSize& size, size_t 
       if (right_before && waiting.named) return WeightMatch{i, true};
       continue;
     }
-    if (is_picture(conversion)) continue;
+    if (has_batch(waiting)) continue;
     const int64_t codes = conversion.codes;
     // Bytes that the product multiplies.
     if (conversion.code == ScalarType::uint8 && codes == m * k && !waiting.unpacked) continue;
@@ -190,7 +196,8 @@ WaitingWeights::Pieces WaitingWeights::find_pieces(const ProductSize& size, size
     const bool fits = dims.size() == 2 && (dims[0] == size.n || dims[0] == size.k ||
                                            dims[1] == size.n || dims[1] == size.k);
     const bool known =
-        fits || (is_in_blocks(dims, size.k) && (piece.unpacked || piece.conversion.scaled));
+        fits || (is_in_blocks(dims, size.k) && (piece.unpacked || piece.conversion.scaled)) ||
+        (piece.unpacked && piece.conversion.by_table);
     pieces.sure = pieces.sure && known && !piece.doubtful && !piece.combined;
     together += piece.conversion.codes;
     if (together == weights && weights > 0) {

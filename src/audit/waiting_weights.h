@@ -23,6 +23,7 @@ struct WaitingWeight {
   bool refuted = false;     // something that is no product used a matrix of these very dims
   bool combined = false;    // with as many other numbers: a mask, or scales that were expanded
   bool received = false;    // from another process
+  bool scaled = false;      // multiplied by numbers of which there are fewer
   bool listed = false;      // something took a list of tensors since, of which it may be one
   int64_t uses = 1;         // several matrices in one tensor, as experts have them
   bool was_taken = false;   // one of them, before

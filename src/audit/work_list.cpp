@@ -71,10 +71,11 @@ std::optional<WorkClass> by_instructions(const Kernel& kernel, const NameRow& na
   const double most = std::max({int8, half, fp8});
   if (most <= 0) return std::nullopt;
   const bool may_be_gemm = is_gemm(named.work) || named.work == WorkClass::unknown;
-  // A weight-only kernel runs the instructions of bf16, as does attention.
-  if (!may_be_gemm || named.work == WorkClass::weight_only_gemm) return std::nullopt;
+  if (!may_be_gemm) return std::nullopt;
   if (int8 == most) return WorkClass::int8_gemm;
   if (fp8 == most) return WorkClass::fp8_gemm;
+  // A weight-only kernel runs the instructions of bf16, as does attention.
+  if (named.work == WorkClass::weight_only_gemm) return std::nullopt;
   // The pipe of bf16 also runs tf32, FP8 and packed additions: it contradicts none of these.
   if (named.work == WorkClass::int8_gemm || named.work == WorkClass::gemm) {
     return WorkClass::half_gemm;
@@ -182,7 +183,7 @@ Work WorkList::classified(uint32_t index) const {
   }
   // One kernel widens codes of several types, and the op that called it says which.
   const bool widens = has_op && work.work == of_op && of_op == WorkClass::dequantize_weight;
-  if (widens && row_of_op(kernel.op).type != ScalarType::unknown) {
+  if (widens && is_code(row_of_op(kernel.op).type)) {
     work.type = row_of_op(kernel.op).type;
   }
   if (work.work == WorkClass::unknown) work.evidence = Evidence::nothing;
@@ -265,6 +266,18 @@ const Signature* WorkList::signature(const Work& work) const {
   const uint32_t op = op_with_operands(work);
   if (op == kNone || trace_.ops[op].signature == kNone) return nullptr;
   return &trace_.signatures[trace_.ops[op].signature];
+}
+
+std::vector<const Signature*> WorkList::signatures_around(const Work& work) const {
+  constexpr int kLevels = 4;
+  std::vector<const Signature*> found;
+  first_caller(trace_, op(work), kLevels, [&](uint32_t op) {
+    const Op& caller = trace_.ops[op];
+    if (caller.is_range) return true;
+    if (caller.signature != kNone) found.push_back(&trace_.signatures[caller.signature]);
+    return false;
+  });
+  return found;
 }
 
 std::string_view WorkList::op_name(const Work& work) const {

@@ -46,6 +46,8 @@ class WorkList {
   uint32_t op(const Work& work) const;
   // That op's operands, or those of the op that called it; null: not recorded.
   const Signature* signature(const Work& work) const;
+  // Those of the op and of its callers, a few levels up.
+  std::vector<const Signature*> signatures_around(const Work& work) const;
   // The name of the op that the signature belongs to, or of the innermost.
   std::string_view op_name(const Work& work) const;
   bool is_called_by(const Work& work, std::string_view op) const;

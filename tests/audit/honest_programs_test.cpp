@@ -71,7 +71,7 @@ class Program {
     linears_ = Linears::bf16;
     weights_.type = one_of<Type>({Type::int8, Type::fp8});
     weights_.conversion = below(5);
-    weights_.scale = below(3);
+    weights_.scale = weights_.type == Type::int8 ? 2 : below(3);
     widens_ = true;
     spares_ = chance(3);
     return run();

@@ -13,27 +13,17 @@ using test::examined;
 using test::int8_linear;
 using test::kBf16Gemm;
 using test::kCast;
+using test::kMadeLayers;
 using test::kMultiply;
 using test::MadeTrace;
+using test::of_layers;
+using test::run_op;
 using test::widened;
 using Type = ScalarType;
 using Dims = std::vector<int64_t>;
 
 void cast(MadeTrace& made, Type from, const Dims& dims, Type to = Type::bf16) {
   made.kernel(kCast, made.op("aten::copy_", {{to, dims}, {from, dims}}), 10);
-}
-
-void elementwise(MadeTrace& made, const char* op, const Signature& operands) {
-  made.kernel(kMultiply, made.op(op, operands), 10);
-}
-
-constexpr int kLayers = 4;
-
-template <class Layer>
-AuditReport of_layers(const Layer& layer) {
-  MadeTrace made;
-  for (int i = 0; i < kLayers; ++i) layer(made);
-  return examined(made.trace);
 }
 
 TEST(Judgement, OnePairMayBeChance) {
@@ -56,8 +46,7 @@ TEST(Judgement, APairIsPrinted) {
   MadeTrace made;
   for (int i = 0; i < 3; ++i) {
     const uint32_t layer = made.op("blocks." + std::to_string(i) + ".mlp", {}, kNone, true);
-    made.kernel(
-        kCast, made.op("aten::copy_", {{Type::bf16, {512, 256}}, {Type::int8, {512, 256}}}, layer));
+    widened(made, Type::int8, {512, 256}, layer);
     made.kernel(kBf16Gemm,
                 made.op("aten::mm", {{Type::bf16, {64, 256}}, {Type::bf16, {256, 512}}}, layer));
   }
@@ -85,13 +74,13 @@ TEST(Judgement, SquareProductsFollowTheOthers) {
     widened(made, Type::int8, 1024, 256);
     bf16_linear(made, 512, 1024, 256);
   });
-  EXPECT_EQ(report.fake, 2 * kLayers);
+  EXPECT_EQ(report.fake, 2 * kMadeLayers);
 }
 
 TEST(Judgement, AMaskIsNoWeight) {
   const AuditReport report = of_layers([](MadeTrace& made) {
     cast(made, Type::int8, {512, 256});
-    elementwise(made, "aten::mul", {{Type::bf16, {512, 256}}, {Type::bf16, {512, 256}}});
+    run_op(made, "aten::mul", {{Type::bf16, {512, 256}}, {Type::bf16, {512, 256}}});
     bf16_linear(made, 64, 512, 256);
   });
   EXPECT_EQ(report.verdict, AuditVerdict::unclear);
@@ -101,7 +90,7 @@ TEST(Judgement, AMaskIsNoWeight) {
 TEST(Judgement, ExpandedScalesAreScales) {
   const AuditReport report = of_layers([](MadeTrace& made) {
     cast(made, Type::fp8, {512, 256});
-    elementwise(made, "aten::mul", {{Type::bf16, {512, 256}}, {Type::bf16, {512, 256}}});
+    run_op(made, "aten::mul", {{Type::bf16, {512, 256}}, {Type::bf16, {512, 256}}});
     bf16_linear(made, 64, 512, 256);
   });
   EXPECT_EQ(report.verdict, AuditVerdict::fake_fp8);
@@ -110,7 +99,7 @@ TEST(Judgement, ExpandedScalesAreScales) {
 TEST(Judgement, AveragesAreWrittenBack) {
   const AuditReport report = of_layers([](MadeTrace& made) {
     cast(made, Type::int8, {512, 256});
-    elementwise(made, "aten::add_", {{Type::bf16, {512, 256}}, {Type::bf16, {512, 256}}});
+    run_op(made, "aten::add_", {{Type::bf16, {512, 256}}, {Type::bf16, {512, 256}}});
     cast(made, Type::bf16, {512, 256}, Type::int8);
     bf16_linear(made, 64, 512, 256);
   });
@@ -121,9 +110,9 @@ TEST(Judgement, AveragesAreWrittenBack) {
 TEST(Judgement, KeysBeforeASoftmaxAreNoWeights) {
   const auto layer = [](const char* after) {
     return of_layers([&](MadeTrace& made) {
-      cast(made, Type::int8, {512, 256});
+      widened(made, Type::int8, 512, 256);
       bf16_linear(made, 64, 512, 256);
-      elementwise(made, after, {{Type::bf16, {64, 512}}});
+      run_op(made, after, {{Type::bf16, {64, 512}}});
     });
   };
   EXPECT_EQ(layer("aten::_softmax").verdict, AuditVerdict::unquantized);
@@ -133,7 +122,7 @@ TEST(Judgement, KeysBeforeASoftmaxAreNoWeights) {
 TEST(Judgement, Int8AttentionIsNoLinear) {
   const AuditReport report = of_layers([](MadeTrace& made) {
     int8_linear(made, 64, 512, 256);
-    elementwise(made, "aten::_softmax", {{Type::f32, {64, 512}}});
+    run_op(made, "aten::_softmax", {{Type::f32, {64, 512}}});
     bf16_linear(made, 64, 1024, 256);
   });
   EXPECT_EQ(report.verdict, AuditVerdict::unquantized);
@@ -152,7 +141,7 @@ TEST(Judgement, SavedActivationsOfABackwardAreNoWeights) {
   const auto report_of = [](const char* around) {
     return of_layers([&](MadeTrace& made) {
       const uint32_t outer = made.op(around);
-      cast(made, Type::int8, {512, 256});
+      widened(made, Type::int8, 512, 256);
       made.kernel(kBf16Gemm,
                   made.op("aten::mm", {{Type::bf16, {128, 512}}, {Type::bf16, {512, 256}}}, outer));
     });
@@ -182,7 +171,7 @@ TEST(Judgement, OneTensorOfQueriesKeysAndValues) {
       bf16_linear(made, 64, 128, 256);
     });
   };
-  EXPECT_EQ(report_of(768).fake, 3 * kLayers);
+  EXPECT_EQ(report_of(768).fake, 3 * kMadeLayers);
   EXPECT_EQ(report_of(768).verdict, AuditVerdict::fake_int8);
   EXPECT_EQ(report_of(1000).fake, 0);  // these are no parts of it
 }
@@ -190,12 +179,12 @@ TEST(Judgement, OneTensorOfQueriesKeysAndValues) {
 TEST(Judgement, HqqUnpacksSubtractsAndScales) {
   const AuditReport report = of_layers([](MadeTrace& made) {
     const Dims packed = {1024, 64}, unpacked = {2048, 64}, groups = {2048, 1};
-    elementwise(made, "aten::bitwise_and", {{Type::uint8, packed}});
-    elementwise(made, "aten::__rshift__", {{Type::uint8, packed}});
+    run_op(made, "aten::bitwise_and", {{Type::uint8, packed}});
+    run_op(made, "aten::__rshift__", {{Type::uint8, packed}});
     cast(made, Type::uint8, packed);
     cast(made, Type::uint8, packed);
-    elementwise(made, "aten::sub", {{Type::bf16, unpacked}, {Type::bf16, groups}});
-    elementwise(made, "aten::mul", {{Type::bf16, unpacked}, {Type::bf16, groups}});
+    run_op(made, "aten::sub", {{Type::bf16, unpacked}, {Type::bf16, groups}});
+    run_op(made, "aten::mul", {{Type::bf16, unpacked}, {Type::bf16, groups}});
     bf16_linear(made, 64, 512, 256);
   });
   EXPECT_EQ(report.verdict, AuditVerdict::fake_four_bit);
@@ -204,8 +193,8 @@ TEST(Judgement, HqqUnpacksSubtractsAndScales) {
 TEST(Judgement, Nf4ByATable) {
   const auto report_of = [](int64_t entries) {
     return of_layers([&](MadeTrace& made) {
-      elementwise(made, "aten::index", {{Type::bf16, {entries}}, {Type::other, {}}});
-      elementwise(made, "aten::mul", {{Type::bf16, {2048, 64}}, {Type::bf16, {2048, 1}}});
+      run_op(made, "aten::index", {{Type::bf16, {entries}}, {Type::other, {}}});
+      run_op(made, "aten::mul", {{Type::bf16, {2048, 64}}, {Type::bf16, {2048, 1}}});
       bf16_linear(made, 64, 512, 256);
     });
   };
@@ -231,7 +220,7 @@ TEST(Judgement, AnOpThatTakesCodesAndMultipliesInBf16) {
 TEST(Judgement, OutliersAndLorasAreSmall) {
   const AuditReport report = of_layers([](MadeTrace& made) {
     int8_linear(made, 64, 512, 1024);
-    cast(made, Type::int8, {512, 12});
+    widened(made, Type::int8, 512, 12);
     bf16_linear(made, 64, 512, 12);
   });
   EXPECT_EQ(report.verdict, AuditVerdict::native_int8);
@@ -252,11 +241,10 @@ void in_layer(MadeTrace& made, const std::string& layer, bool native) {
   if (native) {
     made.kernel(
         test::kInt8Gemm,
-        made.op("aten::_int_mm", {{Type::int8, {64, 256}}, {Type::int8, {256, 512}}}, range), 50);
+        made.op("aten::_int_mm", {{Type::int8, {64, 256}}, {Type::int8, {256, 512}}}, range), 100);
     return;
   }
-  made.kernel(kCast,
-              made.op("aten::copy_", {{Type::bf16, {512, 256}}, {Type::int8, {512, 256}}}, range));
+  widened(made, Type::int8, {512, 256}, range);
   made.kernel(kBf16Gemm,
               made.op("aten::mm", {{Type::bf16, {64, 256}}, {Type::bf16, {256, 512}}}, range), 10);
 }

@@ -31,13 +31,19 @@ inline void bf16_linear(MadeTrace& made, int64_t m, int64_t n, int64_t k) {
   made.kernel(kBf16Gemm, op, 100);
 }
 
+// Codes become numbers, and are multiplied by their scales.
+inline void widened(MadeTrace& made, audit::ScalarType stored, const std::vector<int64_t>& dims,
+                    uint32_t outer = audit::kNone) {
+  using Type = audit::ScalarType;
+  made.kernel(kCast, made.op("aten::copy_", {{Type::bf16, dims}, {stored, dims}}, outer), 30);
+  std::vector<int64_t> scales = dims;
+  scales.back() = 1;
+  made.kernel(kMultiply, made.op("aten::mul", {{Type::bf16, dims}, {Type::bf16, scales}}, outer),
+              20);
+}
+
 inline void widened(MadeTrace& made, audit::ScalarType stored, int64_t n, int64_t k) {
-  made.kernel(kCast, made.op("aten::copy_", {{audit::ScalarType::bf16, {n, k}}, {stored, {n, k}}}),
-              30);
-  made.kernel(
-      kMultiply,
-      made.op("aten::mul", {{audit::ScalarType::bf16, {n, k}}, {audit::ScalarType::bf16, {n, 1}}}),
-      20);
+  widened(made, stored, {n, k});
 }
 
 inline void int8_linear(MadeTrace& made, int64_t m, int64_t n, int64_t k) {
@@ -49,6 +55,21 @@ inline void int8_linear(MadeTrace& made, int64_t m, int64_t n, int64_t k) {
               made.op("aten::_int_mm",
                       {{audit::ScalarType::int8, {m, k}}, {audit::ScalarType::int8, {k, n}}}),
               50);
+}
+
+// An op of arithmetic with its kernel.
+inline void run_op(MadeTrace& made, const char* op, const audit::Signature& operands,
+                   const char* kernel = kMultiply) {
+  made.kernel(kernel, made.op(op, operands), 10);
+}
+
+inline constexpr int kMadeLayers = 4;
+
+template <class Layer>
+AuditReport of_layers(const Layer& layer) {
+  MadeTrace made;
+  for (int i = 0; i < kMadeLayers; ++i) layer(made);
+  return examined(made.trace);
 }
 
 }  // namespace octet::test

@@ -12,24 +12,19 @@ using test::examined;
 using test::int8_linear;
 using test::kBf16Gemm;
 using test::kCast;
+using test::kMadeLayers;
 using test::kMultiply;
 using test::MadeTrace;
+using test::run_op;
 using test::widened;
 using Type = ScalarType;
 using Dims = std::vector<int64_t>;
-
-constexpr int kUsedLayers = 4;
-
-void run_op(MadeTrace& made, const char* op, const Signature& operands,
-            const char* kernel = kMultiply) {
-  made.kernel(kernel, made.op(op, operands), 10);
-}
 
 // Two sizes of linears; `between` runs before the product, `after` behind it.
 template <class Between, class After>
 AuditVerdict verdict_of(const Between& between, const After& after, Type stored = Type::int8) {
   MadeTrace made;
-  for (int i = 0; i < kUsedLayers; ++i) {
+  for (int i = 0; i < kMadeLayers; ++i) {
     for (const int64_t n : {512, 768}) {
       widened(made, stored, n, 256);
       between(made, Dims{n, 256});
@@ -98,7 +93,7 @@ TEST(Users, TheNearestOfACodebook) {
 TEST(Users, CodesThatWereSent) {
   const auto report_of = [](bool made_here) {
     MadeTrace made;
-    for (int i = 0; i < kUsedLayers; ++i) {
+    for (int i = 0; i < kMadeLayers; ++i) {
       for (const int64_t n : {512, 768}) {
         const Dims part = {n / 8, 256};
         if (made_here) run_op(made, "aten::copy_", {{Type::int8, part}, {Type::bf16, part}}, kCast);
@@ -118,13 +113,12 @@ TEST(Users, CodesThatWereSent) {
 TEST(Users, APairBelongsTogether) {
   const auto report_of = [](bool apart, bool delayed) {
     MadeTrace made;
-    for (int i = 0; i < kUsedLayers; ++i) {
+    for (int i = 0; i < kMadeLayers; ++i) {
       for (const int64_t n : {512, 768}) {
         const std::string name = std::to_string(i) + "." + std::to_string(n);
         const uint32_t outer = made.op("blocks." + name, {}, kNone, true);
         const uint32_t other = made.op("cache." + name, {}, kNone, true);
-        made.kernel(kCast, made.op("aten::copy_", {{Type::bf16, {n, 256}}, {Type::int8, {n, 256}}},
-                                   apart ? other : outer));
+        widened(made, Type::int8, {n, 256}, apart ? other : outer);
         if (delayed) bf16_linear(made, 64, 256, 1024);
         made.kernel(kBf16Gemm,
                     made.op("aten::mm", {{Type::bf16, {64, 256}}, {Type::bf16, {256, n}}}, outer));
@@ -167,7 +161,7 @@ TEST(Users, StatesOfAnOptimizerAreNoWeights) {
 // Masks of all weights, as of a pruned model.
 TEST(Users, MasksOfAllWeightsAreNoWeights) {
   MadeTrace made;
-  for (int i = 0; i < kUsedLayers; ++i) {
+  for (int i = 0; i < kMadeLayers; ++i) {
     for (const int64_t n : {512, 768}) {
       const Dims dims = {n, 256};
       run_op(made, "aten::copy_", {{Type::bf16, dims}, {Type::int8, dims}}, kCast);
@@ -181,7 +175,7 @@ TEST(Users, MasksOfAllWeightsAreNoWeights) {
 // GPTQ gathers a scale for each weight; the next layer's are no use of this layer's weight.
 TEST(Users, GatheredScalesAreNoUseOfTheWeightBefore) {
   MadeTrace made;
-  for (int i = 0; i < kUsedLayers; ++i) {
+  for (int i = 0; i < kMadeLayers; ++i) {
     const Dims dims = {256, 512};
     run_op(made, "aten::bitwise_and", {{Type::int32, {32, 8, 512}}});
     run_op(made, "aten::mul", {{Type::bf16, dims}, {Type::int32, dims}});
@@ -196,7 +190,7 @@ TEST(Users, GatheredScalesAreNoUseOfTheWeightBefore) {
 // DoRA takes the norm of the weight that was widened; here some layers are in bf16.
 TEST(Users, NormsOfWeightsDoNotTakeThemAway) {
   MadeTrace made;
-  for (int i = 0; i < kUsedLayers; ++i) {
+  for (int i = 0; i < kMadeLayers; ++i) {
     for (const int64_t n : {512, 768}) {
       const Dims dims = {n, 256};
       run_op(made, "aten::copy_", {{Type::bf16, dims}, {Type::int8, dims}}, kCast);
@@ -213,7 +207,7 @@ TEST(Users, NormsOfWeightsDoNotTakeThemAway) {
 TEST(Users, AMaskOfTheWeightInOneKernel) {
   const auto report_of = [](bool masks) {
     MadeTrace made;
-    for (int i = 0; i < kUsedLayers; ++i) {
+    for (int i = 0; i < kMadeLayers; ++i) {
       Signature operands = {{Type::int8, {512, 256}}, {Type::bf16, {512, 256}}};
       if (masks) operands.push_back({Type::bf16, {512, 256}});
       run_op(made, "triton_poi_fused_mul_0", operands, "triton_poi_fused_mul_0");
@@ -224,7 +218,7 @@ TEST(Users, AMaskOfTheWeightInOneKernel) {
   EXPECT_EQ(report_of(false), AuditVerdict::fake_int8);
   EXPECT_EQ(report_of(true), AuditVerdict::unclear);
   MadeTrace made;
-  for (int i = 0; i < kUsedLayers; ++i) {
+  for (int i = 0; i < kMadeLayers; ++i) {
     const uint32_t op =
         made.op("mylib::masked_linear",
                 {{Type::bf16, {64, 256}}, {Type::uint8, {512, 256}}, {Type::bf16, {512, 256}}});
@@ -255,7 +249,7 @@ TEST(Users, CachesAroundASoftmaxAreNoWeights) {
   const auto widen = [&] {
     made.kernel("void dequantize_block_q8_0_f16<false>(void const*, __half*, long)");
   };
-  for (int i = 0; i < kUsedLayers; ++i) {
+  for (int i = 0; i < kMadeLayers; ++i) {
     for (int linear = 0; linear < 3; ++linear) made.kernel(kBf16Gemm);
     widen();
     made.kernel(kBf16Gemm);
@@ -270,7 +264,7 @@ TEST(Users, CachesAroundASoftmaxAreNoWeights) {
 TEST(Users, MostlyUnknownKernelsAccuseNobody) {
   const auto report_of = [](double unknown_us) {
     MadeTrace made;
-    for (int i = 0; i < kUsedLayers; ++i) {
+    for (int i = 0; i < kMadeLayers; ++i) {
       for (const int64_t n : {512, 768}) {
         widened(made, Type::int8, n, 256);
         bf16_linear(made, 64, n, 256);
