@@ -1,9 +1,11 @@
 #include "python/conversation.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <system_error>
 
 #include "base/error.h"
@@ -22,12 +24,23 @@ struct Running {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<Conversation*, const std::function<void()>*> conversations;
-  bool is_exiting = false;
+  std::optional<std::thread::id> exiting;  // the thread that ends Python
 
   void begin(Conversation& one, const std::function<void()>& cancel) {
+    wait_if_exiting();
     const std::lock_guard lock(mutex);
-    if (is_exiting) throw Cancelled("Python is exiting");
+    if (exiting) throw Cancelled("Python is exiting");
     conversations.emplace(&one, &cancel);
+  }
+  // Python does not wait for daemon threads, and ends them where they next ask for the GIL. An
+  // exception because of that would be printed by whichever of them came first.
+  void wait_if_exiting() {
+    {
+      const std::lock_guard lock(mutex);
+      if (!exiting || *exiting == std::this_thread::get_id()) return;
+    }
+    const Unlocked unlocked;
+    for (;;) ::pause();
   }
   void end(Conversation& one) {
     const std::lock_guard lock(mutex);
@@ -85,6 +98,7 @@ void Conversation::hold(const std::function<void()>& work, const std::function<v
     const Unlocked unlocked;
     shared.thread.join();
   }
+  if (!is_forked()) running_here->wait_if_exiting();
   if (error_) std::rethrow_exception(error_);
   check(!is_forked(),
         "this process was forked by a callback, and lacks the thread of the work that the callback "
@@ -144,12 +158,17 @@ void Conversation::end_all() {
   const Unlocked unlocked;
   Running& running = *running_here;
   std::unique_lock lock(running.mutex);
-  running.is_exiting = true;
+  running.exiting = std::this_thread::get_id();
   for (const auto& [each, cancel] : running.conversations) {
     each->end();
     (*cancel)();
   }
   running.changed.wait_for(lock, kEnding, [&] { return running.conversations.empty(); });
+}
+
+bool Conversation::have_ended() {
+  const std::lock_guard lock(running_here->mutex);
+  return running_here->exiting && running_here->conversations.empty();
 }
 
 }  // namespace octet::python

@@ -25,7 +25,8 @@ class Conversation {
 
   // Both run without the GIL, `work` on a thread of its own; `cancel` has to make `work` end soon.
   // An exception of a callback or of a signal handler takes precedence over that of the work.
-  // Throws Cancelled after end_all(), and Error in a child that a callback forked.
+  // Throws Cancelled after end_all(), and Error in a child that a callback forked. A daemon thread
+  // whose work end_all() ended does not return.
   void hold(const std::function<void()>& work, const std::function<void()>& cancel);
 
   // For the work: runs `answer` on the calling thread. False after an exception: the work has to
@@ -35,6 +36,8 @@ class Conversation {
   // Before Python exits: ends the work of all conversations, whose threads may be daemons that
   // Python does not wait for, and begins no other.
   static void end_all();
+  // Whether end_all() was called, and nothing runs any more.
+  static bool have_ended();
 
  private:
   // With the work's thread.

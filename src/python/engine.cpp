@@ -6,6 +6,7 @@
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <stop_token>
 
@@ -46,10 +47,14 @@ class PythonEngine {
     return *engine_;
   }
 
-  // Ends a call of another thread.
+  // Ends a call of another thread. Programs close engines also while Python exits.
   void unload() {
     check_caller();
     get().cancel();
+    if (Conversation::have_ended()) {
+      const Unlocked unlocked;
+      return engine_->unload();
+    }
     hold({}, [](Engine& engine, const OnRenderProgress&, Conversation&) { engine.unload(); });
   }
 
@@ -85,6 +90,31 @@ class PythonEngine {
   std::unique_ptr<Engine> engine_;
   uint32_t forks_ = fork_count();
 };
+
+// Checked here: to the engine a noise with a name is a file's, whose faults are not the request's.
+void take_noise(const Engine& engine, const Values& noise, PictureRequest& request) {
+  LatentShape latents{};
+  {
+    const Unlocked unlocked;
+    latents = engine.check(request).latents();
+  }
+  std::string shape;
+  for (size_t i = 0; i < noise.ndim(); ++i) {
+    shape += (i > 0 ? ", " : "") + std::to_string(noise.shape(i));
+  }
+  const std::string expected =
+      std::to_string(latents.tokens) + ", " + std::to_string(latents.channels);
+  if (shape != expected) {
+    raise_invalid_request(
+        "`noise` is [" + shape + "], expected [" + expected + "] for a picture of this size",
+        "noise");
+  }
+  request.noise.assign(noise.data(), noise.data() + noise.size());
+  if (!std::ranges::all_of(request.noise, [](float value) { return std::isfinite(value); })) {
+    raise_invalid_request("`noise` has a NaN or an infinity, expected numbers around 0", "noise");
+  }
+  request.noise_name = "an array";
+}
 
 std::stop_token token_of(const std::stop_source* stop) {
   return stop != nullptr ? stop->get_token() : std::stop_token();
@@ -139,14 +169,11 @@ Job check(PythonEngine& self, const std::string& caption, bool any_caption,
   request.steps = steps;
   request.guidance = guidance;
   request.seed = seed;
-  if (noise) {
-    request.noise.assign(noise->data(), noise->data() + noise->size());
-    request.noise_name = "an array";
-  }
   request.images = images;
   request.loras = loras;
   request.stop = token_of(stop);
   const Engine& engine = self.get();
+  if (noise) take_noise(engine, *noise, request);
   const Unlocked unlocked;
   return engine.check(request);
 }

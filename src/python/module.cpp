@@ -1,13 +1,9 @@
 // The module octet._octet.
 #include "python/bindings.h"
 
-NB_MODULE(_octet, module) {
+// PyInit_octet_module(), for PyInit__octet() below.
+NB_MODULE(octet_module, module) {
   using namespace octet::python;
-  // What ends with one interpreter would end for all: its end would wait for ever.
-  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
-    throw nb::import_error(
-        "octet cannot be imported in a subinterpreter, expected the main one; use processes");
-  }
   // Devices live in the package's caches until the interpreter ends, and would count as leaks.
   nb::set_leak_warnings(false);
   module.doc() = "Octet's C and C++ interface. Use the package `octet`, which checks arguments.";
@@ -25,4 +21,15 @@ NB_MODULE(_octet, module) {
   bind_files(module);
   bind_engine(module);
   bind_checkpoint(module);
+}
+
+// What Python calls. What ends with one interpreter would end for all: its end would wait for ever.
+// So others are refused, before nanobind forgets the types of the main one. (From 3.12 on Python
+// refuses by itself.)
+extern "C" NB_EXPORT PyObject* PyInit__octet() {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return PyInit_octet_module();
+  PyErr_SetString(
+      PyExc_ImportError,
+      "octet cannot be imported in a subinterpreter, expected the main one; use processes");
+  return nullptr;
 }

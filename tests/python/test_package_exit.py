@@ -64,6 +64,47 @@ def test_a_daemon_thread_inside_render_ends_with_python(how, pause):
     assert "end" in run(script).splitlines()
 
 
+@pytest.mark.parametrize("work", [
+    "engine.render('a star', wrap_text=True, steps=2, size=64, preview=print)",
+    "octet.Engine({model!r}, device='cpu')",
+])  # fmt: skip
+def test_a_daemon_thread_says_nothing_as_python_ends(work):
+    """Cancelled was raised in it, and Python printed that."""
+    script = f"""
+import threading, time
+import octet
+
+engine = octet.Engine({{model!r}}, device="cpu")
+
+
+def endlessly():
+    while True:
+        {work}
+
+
+threading.Thread(target=endlessly, daemon=True).start()
+time.sleep({{pause}})
+"""
+    for pause in (0.05, 0.15):
+        run(script.format(model=str(MODEL), pause=pause).replace("print", "len"))
+
+
+def test_an_object_closes_its_engine_as_python_ends():
+    script = """
+import octet
+
+
+class Holder:
+    def __del__(self):
+        self.engine.close()
+
+
+holder = Holder()
+holder.engine = octet.Engine({model!r}, device="cpu")
+"""
+    run(script.format(model=str(MODEL)))
+
+
 def test_a_daemon_thread_inside_a_linear_ends_with_python():
     script = """
 import threading, time
@@ -90,7 +131,8 @@ begun.wait()
 
 
 def test_subinterpreters_are_refused():
-    """One that Python ended with itself waited for ever."""
+    """One that Python ended with itself waited for ever, and the attempt took the types of the main
+    one away from it."""
     script = """
 import octet
 try:
@@ -101,8 +143,16 @@ try:
     print(interpreters.run_string(interpreters.create(), "import octet"))
 except Exception as error:
     print(error)
+octet.Stop().request()
+print(octet.devices()[0].name)
+try:
+    octet.Engine(5)
+except octet.OctetTypeError as error:
+    print(error)
 """
-    assert "subinterpreter" in run(script)  # from 3.12 on, Python itself says so
+    said = run(script)
+    assert "subinterpreter" in said  # from 3.12 on, Python itself says so
+    assert "`model` is int 5" in said
 
 
 def test_close_ends_a_render_of_another_thread():
