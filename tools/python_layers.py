@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_calls": {"errors"},
     "_checks": {"_octet", "errors"},
     "_recipes": {"_checks", "errors"},
+    "_records": set(),
     "report": {"errors"},
     "_linear": _LEAVES,
     "torch": {"_linear"} | _LEAVES,

@@ -2,6 +2,8 @@
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 
+#include <cmath>
+
 #include "octet/caption.h"
 #include "octet/engine.h"
 #include "python/record.h"
@@ -86,13 +88,24 @@ T taken(const std::string& name, nb::handle value, const std::string& expected) 
       name);
 }
 
+// A float holds less than a number of Python.
+float finite(const std::string& name, nb::handle value) {
+  float number = 0;
+  if (nb::isinstance<nb::int_>(value) && !nb::try_cast(value, number)) number = INFINITY;
+  if (number == 0) number = taken<float>(name, value, "a number");
+  if (std::isfinite(number)) return number;
+  const std::string said =
+      nb::isinstance<nb::float_>(value) ? nb::cast<std::string>(nb::repr(value)) : "out of range";
+  raise_invalid_request("`" + name + "` is " + said + ", expected a finite number", name);
+}
+
 void bind_info(nb::module_& module) {
   nb::class_<Lora>(module, "Lora", "A LoRA to merge into the networks.")
       .def(
           "__init__",
           [](Lora* at, nb::object file, nb::object strength, nb::object networks) {
             new (at) Lora{taken<std::string>("file", path_text(file), "a path"),
-                          taken<float>("strength", strength, "a number"),
+                          finite("strength", strength),
                           taken<std::vector<std::string>>("networks", networks, "a list of names")};
           },
           "file"_a.none(), "strength"_a.none() = 1.0f, "networks"_a.none() = nb::make_tuple())
@@ -106,6 +119,12 @@ void bind_info(nb::module_& module) {
       .def(nb::self == nb::self)
       .def("__repr__", &record_text)
       .def("as_dict", &plain)
+      .def("__reduce__",
+           [](nb::handle self) {
+             return nb::make_tuple(
+                 self.type(),
+                 nb::make_tuple(self.attr("file"), self.attr("strength"), self.attr("networks")));
+           })
       .attr("__match_args__") = nb::make_tuple("file", "strength", "networks");
   Record<PresetInfo>(module, "PresetInfo", "Steps, guidance and times defined by a model.")
       .OCTET_MEMBERS(PresetInfo, name, official_name, steps);
@@ -124,6 +143,17 @@ void bind_info(nb::module_& module) {
 // What is known about a job and the engine that will render it.
 void bind_jobs(nb::module_& module) {
   Record<Job>(module, "Job", "A request that was checked by its engine.")
+      .method("__init__",
+              [](Job*, nb::args, nb::kwargs) {
+                raise_wrong_type("a Job is what Engine.check() returns, not made by itself", "");
+              })
+      .method("__reduce__",
+              [](nb::handle) -> nb::object {
+                raise_wrong_type(
+                    "a Job belongs to its engine; send the request to another process, and check "
+                    "it there",
+                    "");
+              })
       .value("size", [](const Job& job) { return std::pair(job.size().width, job.size().height); })
       .value("latents",
              [](const Job& job) { return std::pair(job.latents().tokens, job.latents().channels); })

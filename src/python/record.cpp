@@ -30,6 +30,13 @@ nb::object plain(nb::handle value) {
   return nb::borrow(value);
 }
 
+nb::tuple reduced(nb::handle record) {
+  nb::dict fields;
+  for (nb::handle name : record.type().attr("__match_args__")) fields[name] = record.attr(name);
+  return nb::make_tuple(nb::module_::import_("octet._records").attr("restored"),
+                        nb::make_tuple(record.type().attr("__name__"), fields));
+}
+
 std::string record_text(nb::handle record) {
   std::string text = nb::cast<std::string>(record.type().attr("__name__")) + "(";
   const char* separator = "";

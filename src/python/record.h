@@ -7,6 +7,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <type_traits>
+
+#include "octet/job.h"
 #include "python/bindings.h"
 
 namespace octet::python {
@@ -14,6 +17,8 @@ namespace octet::python {
 // `value` with all its records as dicts.
 nb::object plain(nb::handle value);
 std::string record_text(nb::handle record);
+// What pickle writes: its fields, from which octet._records makes an object of Python.
+nb::tuple reduced(nb::handle record);
 
 // Members under their own names: record.OCTET_MEMBERS(Type, one, two). A macro over a list takes as
 // many rescans as it has names: these are 64.
@@ -35,6 +40,7 @@ class Record {
   Record(nb::module_& module, const char* name, const char* doc) : class_(module, name, doc) {
     class_.def("__repr__", &record_text);
     class_.def("as_dict", &plain, "The same as dicts and lists, for JSON.");
+    if constexpr (!std::is_same_v<T, Job>) class_.def("__reduce__", &reduced);
   }
   ~Record() { class_.attr("__match_args__") = nb::tuple(fields_); }
   Record(const Record&) = delete;
@@ -43,6 +49,13 @@ class Record {
   Record& field(const char* name, Value T::*member) {
     class_.def_ro(name, member);
     fields_.append(name);
+    return *this;
+  }
+
+  // Anything else that classes have.
+  template <class Function>
+  Record& method(const char* name, Function&& function) {
+    class_.def(name, function);
     return *this;
   }
 

@@ -4,6 +4,7 @@ extension itself would show its whole signature."""
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from types import MappingProxyType
@@ -48,6 +49,12 @@ def test_engine(name, value, expected):
     assert expected in refusal(octet.Engine, MODEL, **{name: value})
 
 
+def test_slips_of_a_request(engine):
+    sentence = refusal(engine.render, CAPTION, stepz=1)
+    assert sentence == "render() has no argument `stepz`; did you mean steps?"
+    assert "pathlib.Path" in refusal(engine.render, "poster.json", steps=1, field="caption")
+
+
 @pytest.mark.parametrize("name, value, expected", [
     ("steps", "2", "expected a whole number"), ("steps", 2.5, "expected a whole number"),
     ("preset", 5, "expected text"), ("guidance", "x", "a number for each"),
@@ -61,6 +68,16 @@ def test_requests(engine, name, value, expected):
     assert expected in refusal(engine.check, CAPTION, **{name: value})
 
 
+def test_noise(engine):
+    for shape in ((3, 3), (16 * 128,), (128, 16), (1, 16, 128)):  # of 16 tokens, 128 channels
+        words = r"expected [16, 128] for a picture of this size"
+        assert words in refusal(engine.check, CAPTION, noise=np.zeros(shape, np.float32), **QUICK)
+    noise = np.zeros((16, 128), np.float32)
+    engine.check(CAPTION, noise=noise, **QUICK)
+    noise[3, 5] = np.nan
+    assert "has a NaN" in refusal(engine.check, CAPTION, noise=noise, **QUICK)
+
+
 def test_captions(engine):
     assert "JSON does not have" in refusal(engine.check, {"a": {1, 2}})
     assert "surrogate" in refusal(engine.check, "\ud800")
@@ -72,7 +89,9 @@ def test_captions(engine):
 
 @pytest.mark.parametrize("name, value, expected", [
     ("file", 5, "of type int; expected a path"), ("file", "\ud800", "expected a path"),
-    ("strength", None, "expected a number"), ("networks", 5, "expected a list of names"),
+    ("strength", None, "expected a number"), ("strength", "1", "expected a number"),
+    ("strength", float("nan"), "is nan, expected a finite"), ("strength", 1e300, "is 1e+300"),
+    ("strength", 10**400, "out of range"), ("networks", 5, "expected a list of names"),
     ("networks", "vae", "expected a list of names"), ("networks", [5], "a list of names"),
 ])  # fmt: skip
 def test_loras(name, value, expected):
@@ -83,9 +102,11 @@ def test_loras(name, value, expected):
 def test_what_callers_make():
     lora = octet.Lora(MODEL / "a.safetensors", 0.5, ["vae"])
     assert lora == octet.Lora(str(MODEL / "a.safetensors"), 0.5, ["vae"])
+    assert pickle.loads(pickle.dumps(lora)) == lora
     assert lora.as_dict()["strength"] == 0.5 and repr(lora).startswith("Lora(file=")
     assert octet.Stop().requested is False
     assert refusal(octet.Stop, 5) == "Stop() takes no arguments"
+    assert "Engine.check() returns" in refusal(octet.Job)
     assert refusal(octet.Lora) == "Lora() takes a file, its strength and names of networks"
     assert "surrogate" in refusal(octet.Engine, MODEL, loras=["\ud800"], field="text")
     assert "expected a path" in refusal(octet.inspect, 5)

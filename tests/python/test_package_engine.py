@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 import os
 import signal
 import subprocess
@@ -46,6 +47,12 @@ def test_a_picture_is_what_the_program_paints(engine, built_program, tmp_path):
     assert made.metadata[0]["seed"] == "7"
     assert made.report.steps == 2 and made.report.linears.int8 > 0
     assert json.dumps(made.report.as_dict())
+    again = pickle.loads(pickle.dumps(made))  # for another process
+    assert again.report.as_dict() == made.report.as_dict() and again.seeds == [7]
+    assert again.report.linears.int8 == made.report.linears.int8
+    assert repr(again.report) == repr(made.report) and pickle.loads(pickle.dumps(again)) == again
+    with pytest.raises(octet.OctetTypeError, match="a Job belongs to its engine"):
+        pickle.dumps(engine.check(CAPTION, steps=1))
 
 
 def test_captions_sizes_and_seeds(engine, tmp_path):
