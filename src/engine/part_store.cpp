@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "weights/converted_cache.h"
 #include "weights/random_weights.h"
 
 namespace octet::engine {
@@ -155,20 +154,31 @@ void PartStore::make_random(const OnLoad& progress) {
 // Not if some linears stay in floating point: these would be read from the codes that a run without
 // such linears has cached.
 void PartStore::load_resident(const OnLoad& progress) {
-  WeightSource source = part_.source();
-  weights::LoadOptions options = load_options();
   std::unique_ptr<weights::ConvertedCache> cache;
   std::shared_ptr<const Checkpoint> found;
   if (rules_.int8 && !rules_.floating && (rules_.keep_converted || !rules_.changes.empty())) {
     cache = std::make_unique<weights::ConvertedCache>(
-        weights::default_converted_cache(), source,
+        weights::default_converted_cache(), part_.source(),
         [this](nn::WeightVisitor& visitor) { part_.visit_all(visitor); }, rules_.changes);
     found = cache->find();
   }
+  try {
+    load_resident(progress, cache.get(), found);
+  } catch (const Error& error) {
+    if (!found || !weights::ConvertedCache::is_damaged(*found, error)) throw;
+    drop();
+    load_resident(progress, cache.get(), nullptr);
+  }
+}
+
+void PartStore::load_resident(const OnLoad& progress, weights::ConvertedCache* cache,
+                              const std::shared_ptr<const Checkpoint>& found) {
+  WeightSource source = part_.source();
+  weights::LoadOptions options = load_options();
   if (found) {
     source.add_converted(found, "");
-  } else if (cache) {
-    options.converted = [&](const auto& weight, const auto& codes, const auto& made_from) {
+  } else if (cache != nullptr) {
+    options.converted = [cache](const auto& weight, const auto& codes, const auto& made_from) {
       cache->keep(weight, codes, made_from);
     };
   }
@@ -181,7 +191,7 @@ void PartStore::load_resident(const OnLoad& progress) {
   }
   sum_ = loader.fingerprint();
   if (found) sum_->add(weights::ConvertedCache::made_from(*found));
-  if (cache && !found) cache->commit();
+  if (cache != nullptr && !found) cache->commit();
 }
 
 void PartStore::load_host(const OnLoad& progress) {

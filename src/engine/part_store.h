@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "models/part.h"
 #include "nn/context.h"
 #include "octet/model_options.h"
+#include "weights/converted_cache.h"
 #include "weights/fingerprint.h"
 #include "weights/loader.h"
 
@@ -70,6 +72,9 @@ class PartStore {
   void load_unit(int64_t unit);
   void make_random(const OnLoad& progress);
   void load_resident(const OnLoad& progress);
+  // From `found`, of `cache`, where there is one; what is converted is kept there.
+  void load_resident(const OnLoad& progress, weights::ConvertedCache* cache,
+                     const std::shared_ptr<const Checkpoint>& found);
   void load_host(const OnLoad& progress);
 
   models::Part& part_;

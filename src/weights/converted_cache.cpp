@@ -37,7 +37,7 @@ constexpr const char* kMadeFrom = "octet.made_from";  // the tensor of a fingerp
 // The weights that a Loader converts, and the tensors that they become.
 struct Converted {
   std::vector<TensorDeclaration> tensors;
-  std::map<std::string, std::string> names;
+  std::map<std::string, std::string> names, quant;
   std::string text;
 };
 Converted converted_linears(const WeightSource& source, std::span<const nn::LinearSpec> linears) {
@@ -50,11 +50,12 @@ Converted converted_linears(const WeightSource& source, std::span<const nn::Line
         continue;
       }
       made.names.emplace(weight->module(), part.name);
+      const std::string& quant =
+          made.quant.emplace(part.name, comfy_quant(weight->transform())).first->second;
       const auto declared =
           declare_int8(OutputDialect::comfyui, part.name, part.rows, spec.k, weight->transform());
       made.tensors.insert(made.tensors.end(), declared.begin(), declared.end());
-      made.text += fmt::format("{} [{}, {}] {}\n", part.name, part.rows, spec.k,
-                               comfy_quant(weight->transform()));
+      made.text += fmt::format("{} [{}, {}] {}\n", part.name, part.rows, spec.k, quant);
     }
   }
   return made;
@@ -121,6 +122,10 @@ bool is_foreign_part(const std::string& target) {
   return part.symlink_status(error).type() != fs::file_type::not_found && !is_ours(part);
 }
 
+void tell_made_again(const std::exception& error) {
+  log::warning("converted weights are made again: {}", one_line(error.what()));
+}
+
 // Files of the cache, those that were not used for longest first. A file that is being made counts
 // with what belongs to it, under the name that it will have.
 struct CachedFile {
@@ -132,7 +137,9 @@ struct CachedFile {
 };
 std::vector<CachedFile> cached_files(const fs::path& folder) {
   std::map<std::string, CachedFile> found;
-  for (const auto& entry : fs::directory_iterator(folder)) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), none; !error && it != none; it.increment(error)) {
+    const fs::directory_entry& entry = *it;
     const std::string path = entry.path().string();
     struct stat status = {};
     if (::lstat(path.c_str(), &status) != 0) continue;  // it is gone by now
@@ -146,6 +153,7 @@ std::vector<CachedFile> cached_files(const fs::path& folder) {
     file.used = std::max(file.used, last_use(status));
     (end == path.size() ? file.is_whole : file.is_partial) = true;
   }
+  check(!error, "the folder {} cannot be read: {}", folder.string(), error.message());
   std::vector<CachedFile> files;
   for (auto& [path, file] : found) {
     file.path = path;
@@ -187,6 +195,7 @@ ConvertedCache::ConvertedCache(ConvertedCacheOptions options, const WeightSource
   tensors_ = std::move(made.tensors);
   tensors_.push_back({kMadeFrom, DType::u8, {sizeof(uint64_t)}});
   names_ = std::move(made.names);
+  quant_ = std::move(made.quant);
   attempt([&] {
     check_own_folder(options_.folder);
     std::string key = kFormat + source.identity();
@@ -220,13 +229,33 @@ std::shared_ptr<const Checkpoint> ConvertedCache::find() const {
         return nullptr;
       }
     }
+    check_content(*found);
     set_access_time(path_, {.tv_sec = 0, .tv_nsec = UTIME_NOW});
     ResumableSafetensors::tidy_up(path_);
     return found;
   } catch (const std::exception& error) {
-    log::warning("converted weights are made again: {}", one_line(error.what()));
+    tell_made_again(error);
     return nullptr;
   }
+}
+
+// What is small: reading all codes would take as long as loading them.
+void ConvertedCache::check_content(const Checkpoint& found) const {
+  for (const auto& [module, quant] : quant_) {
+    const auto stored = found.bytes(module + ".comfy_quant");
+    check(std::ranges::equal(stored, std::as_bytes(std::span(quant))),
+          "{}: the format of {} is damaged", found.path(), in_quotes(module));
+    check(all_finite(found.bytes(module + ".weight_scale"), DType::f32, DType::f32),
+          "{}: the scales of {} are damaged", found.path(), in_quotes(module));
+  }
+  found.check_intact();
+}
+
+// By what errors about files begin with.
+bool ConvertedCache::is_damaged(const Checkpoint& found, const Error& error) {
+  if (!std::string_view(error.what()).starts_with(found.path() + ":")) return false;
+  tell_made_again(error);
+  return true;
 }
 
 // Oldest first, until there is room. A part that another process is writing is locked, and stays.

@@ -40,8 +40,11 @@ class ConvertedCache {
                  const std::function<void(nn::WeightVisitor&)>& visit,
                  std::span<const std::string> changes);
 
-  // The weights of an earlier run, named without prefix; nullptr when there are none.
+  // The weights of an earlier run, named without prefix; nullptr when there are none, or what says
+  // how to read them was damaged.
   std::shared_ptr<const Checkpoint> find() const;
+  // Whether `error` is about reading what find() returned. Says that it is made again, if so.
+  static bool is_damaged(const Checkpoint& found, const Error& error);
 
   // Of what a found checkpoint was made from: with it a model's fingerprint is the same whether its
   // weights were found or made.
@@ -53,6 +56,7 @@ class ConvertedCache {
   void commit();
 
  private:
+  void check_content(const Checkpoint& found) const;
   void start();
   void make_room(uint64_t bytes) const;
   // Runs what may fail on disk; after a failure this object does nothing more.
@@ -63,6 +67,7 @@ class ConvertedCache {
   std::string path_;                          // of this key's file
   std::vector<TensorDeclaration> tensors_;    // what it holds
   std::map<std::string, std::string> names_;  // in the source, with prefix -> in the file
+  std::map<std::string, std::string> quant_;  // the .comfy_quant of those in the file
   std::unique_ptr<ResumableSafetensors> file_;
   Fingerprint made_from_;  // of what is in it
 };

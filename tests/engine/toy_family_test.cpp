@@ -74,6 +74,29 @@ TEST_F(ToyFamily, PicturesHaveTheAskedSize) {
   EXPECT_FALSE(same(render(engine), render(engine, request("a blue house"))));
 }
 
+// Converted weights that cannot be read to their end are made again, in the same call.
+TEST_F(ToyFamily, ConvertedWeightsThatBreakOffAreMadeAgain) {
+  ModelOptions kept = options();
+  kept.cache_weights = true;
+  const Rendered made = render(kept);
+  fs::path file;
+  for (const auto& entry : fs::directory_iterator(folder_->file("OCTET_CACHE_DIR/converted"))) {
+    file = entry.path();
+  }
+  const auto size = fs::file_size(file);
+  size_t calls = 1;
+  for (size_t cut_at = 0; cut_at < calls; ++cut_at) {
+    Engine engine;
+    calls = 0;
+    engine.load(kept, [&](const RenderProgress&) {
+      if (calls++ == cut_at) fs::resize_file(file, size / 2);
+      return true;
+    });
+    EXPECT_TRUE(same(render(engine), made)) << cut_at;
+  }
+  EXPECT_GT(calls, 2u);
+}
+
 TEST_F(ToyFamily, GenerateFindsItByPathAndByName) {
   const std::string commit(40, 'a');
   const fs::path repo = fs::path(folder_->file("HF_HUB_CACHE")) / "models--some--toy";

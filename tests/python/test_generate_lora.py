@@ -196,7 +196,7 @@ def test_the_second_run_does_read_them(run, whole, cache):  # noqa: F811
     assert not same(run(whole, "--cache-weights"), first)
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "header", "key", "missing tensor"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "header", "key", "missing tensor", "end"])
 def test_damaged_files_are_made_anew(generate, run, whole, lora, cache, damage):  # noqa: F811
     first = run(whole, "--lora", lora)
     (path,) = cache[0].iterdir()
@@ -204,6 +204,8 @@ def test_damaged_files_are_made_anew(generate, run, whole, lora, cache, damage):
     header = int.from_bytes(content[:8], "little")
     if damage == "cut":
         path.write_bytes(content[:-100])
+    elif damage == "end":
+        path.write_bytes(content[: len(content) * 9 // 10].ljust(len(content), b"\xff"))
     elif damage == "empty":
         path.write_bytes(b"")
     elif damage == "header":

@@ -120,6 +120,25 @@ TEST_F(ConvertedCacheTest, OtherFilesUnderItsNameDoNotCount) {
   EXPECT_NE(cache(source()).find(), nullptr);
 }
 
+// What loading would stumble over each time, though the header is as it was.
+TEST_F(ConvertedCacheTest, DamagedTensorsAreMadeAgain) {
+  load();
+  const std::string path = files().front().string();
+  for (const char* tensor : {"a.comfy_quant", "b.weight_scale"}) {
+    {
+      const Checkpoint good(path);
+      const TensorInfo& info = good.info(tensor);
+      const auto data = fs::file_size(path) - good.files().front().tensors().back().end;
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(data + info.begin));
+      file << std::string(info.bytes(), '\xff');
+    }
+    EXPECT_EQ(cache(source()).find(), nullptr) << tensor;
+    load();
+    EXPECT_NE(cache(source()).find(), nullptr) << tensor;
+  }
+}
+
 TEST_F(ConvertedCacheTest, RotationsAreSaidAndSmoothingIsLeftOut) {
   weights::WeightSource from = source();
   const std::vector<float> codes(kCacheRows * kCacheWide, 3);
