@@ -248,8 +248,9 @@ class Calibration {
   void tell(const RenderProgress& progress) {
     if (!on_progress_ || on_progress_(progress)) return;
     if (!saved_) save();
-    throw Cancelled(fmt::format("stopped on request; {} of {} steps of calibration are done",
-                                steps_done(), job_.steps()));
+    throw Cancelled(fmt::format(
+        "stopped on request; {} of {} steps of calibration are done{}", steps_done(), job_.steps(),
+        request_.state_path.empty() ? "" : "; the same command resumes from here"));
   }
 
   int64_t steps_done() const { return state_.captions * job_.schedule.steps() + state_.steps; }

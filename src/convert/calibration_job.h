@@ -57,9 +57,9 @@ struct CalibrationJob {
 // latent. It is replaced as a whole, so that a program that is killed leaves the state before or
 // the one after.
 //
-// A file belongs to one job. That of another job that did not end is as good as none: it is
-// replaced. One that did end, which may have taken hours, and a file that is no state at all are
-// never touched: reading them is an Error.
+// A file belongs to one job. That of another job, which may have taken hours, and a file that is no
+// state at all are never touched: reading them is an Error. Only a job that ended before its first
+// step is as good as none.
 struct CalibrationState {
   int64_t captions = 0;       // done
   int64_t steps = 0;          // of the next one
@@ -75,7 +75,7 @@ void write_state(const std::string& path, const std::string& job, int64_t latent
 // Whether the statistics in a file are all that was to be gathered; also for files of other makers.
 bool is_complete(const std::string& path);
 
-// The beginning, when there is no file or one of another job that did not end.
+// The beginning, when there is no file or one of another job without a step.
 CalibrationState read_state(const std::string& path, const std::string& job);
 
 }  // namespace octet::convert

@@ -86,16 +86,21 @@ CalibrationState read_state(const std::string& path, const std::string& job) {
   const auto entry = metadata.find(kJob);
   check(entry != metadata.end(),
         "{}: is not the state of a calibration; name another file, or remove it", path);
-  if (entry->second != job) {
-    check(!is_complete(path),
-          "{}: has the activations of another calibration; name another file, or use it without "
-          "captions",
-          path);
-    return state;
-  }
   state.complete = is_complete(path);
+  const bool is_ours = entry->second == job;
+  check(is_ours || !state.complete,
+        "{}: has the activations of another calibration; name another file, or use it without "
+        "captions",
+        path);
   state.captions = count_in(metadata, kCaptions, path);
   state.steps = count_in(metadata, kSteps, path);
+  if (!is_ours) {
+    check(state.captions == 0 && state.steps == 0,
+          "{}: belongs to an unfinished calibration; give the same captions to finish it, with the "
+          "same flags and model, or remove the file to start again",
+          path);
+    return {};
+  }
   state.statistics = quant::read_statistics(path);
   if (auto latent = state.statistics.extract(kLatent)) {
     state.latent = std::move(latent.mapped().rows);

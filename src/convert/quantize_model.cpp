@@ -32,11 +32,31 @@ void write_text(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  check(!error, "{}: the folder cannot be made: {}", folder.string(), error.message());
-}
+// Folders for the output. Those that it made and nothing was put into are removed again: a run that
+// fails or is interrupted leaves no empty ones behind.
+class OutputFolders {
+ public:
+  OutputFolders() = default;
+  ~OutputFolders() {
+    std::error_code ignored;  // of those that have files
+    for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) {
+      fs::remove(*folder, ignored);
+    }
+  }
+  OutputFolders(const OutputFolders&) = delete;
+  OutputFolders& operator=(const OutputFolders&) = delete;
+
+  void make(const fs::path& folder) {
+    std::error_code error;
+    if (folder.has_parent_path() && !fs::exists(folder, error)) make(folder.parent_path());
+    const bool is_new = fs::create_directory(folder, error);
+    check(!error, "{}: the folder cannot be made: {}", folder.string(), error.message());
+    if (is_new) made_.push_back(folder);
+  }
+
+ private:
+  std::vector<fs::path> made_;  // outer ones first
+};
 
 class Quantization {
  public:
@@ -143,11 +163,11 @@ class Quantization {
   }
 
   // Before any work, which would be lost.
-  void make_out() const {
+  void make_out() {
     if (request_.out.empty()) return;
     for (const NetworkFiles& network : networks_) {
       const std::string file = file_of(network);
-      if (into_folder()) make_folder(fs::path(file).parent_path());
+      if (into_folder()) folders_.make(fs::path(file).parent_path());
       check_writable(file);
     }
   }
@@ -162,9 +182,11 @@ class Quantization {
 
   // A calibration that was interrupted leaves a file, too.
   void read_statistics() {
-    check(convert::is_complete(request_.statistics),
-          "{}: belongs to an unfinished calibration; give the same captions to finish it",
-          request_.statistics);
+    check(
+        convert::is_complete(request_.statistics),
+        "{}: belongs to an unfinished calibration; give the same captions to finish it, or remove "
+        "the file",
+        request_.statistics);
     options_.statistics = quant::read_statistics(request_.statistics);
     options_.statistics_name = request_.statistics;
     check(!options_.statistics.empty(), "{}: has no activations; calibrate with captions first",
@@ -306,6 +328,7 @@ class Quantization {
   const models::Family& family_;
   convert::QuantizeOptions options_;
   std::vector<NetworkFiles> networks_;
+  OutputFolders folders_;
   QuantizeReport report_;
 };
 

@@ -128,26 +128,40 @@ TEST_F(Resuming, WhatIsDoneIsNotDoneAgain) {
   EXPECT_EQ(fs::last_write_time(folder_.file("whole")), time);
 }
 
-TEST_F(Resuming, AnotherJobStartsAnew) {
-  const auto expect_anew = [&](auto change) {
+// It may have taken hours.
+TEST_F(Resuming, WhatAnotherJobBeganStays) {
+  const auto expect_refused = [&](auto change) {
     CalibrateRequest asked = request();
     change(asked);
-    CalibrateRequest alone = asked;
-    alone.state_path.clear();
     folder_.write("state", interrupted());
-    const auto got = calibrate(asked);
-    expect_same(got, calibrate(alone));
-    return folder_.read("state") != whole_;
+    EXPECT_ERROR_WITH(calibrate(asked), "unfinished calibration; give the same captions");
+    EXPECT_TRUE(folder_.read("state") == interrupted());
   };
-  EXPECT_TRUE(expect_anew([](auto& asked) { ++asked.seed; }));
-  EXPECT_TRUE(expect_anew([](auto& asked) { ++asked.rows; }));
-  EXPECT_TRUE(expect_anew([](auto& asked) { asked.captions.pop_back(); }));
-  EXPECT_TRUE(expect_anew([](auto& asked) { std::swap(asked.captions[0], asked.captions[1]); }));
-  EXPECT_TRUE(expect_anew([](auto& asked) { asked.schedule.guidance = {7, 2, 3}; }));
-  EXPECT_TRUE(expect_anew([](auto& asked) { asked.size.width -= asked.size.width / 5; }));
-  EXPECT_TRUE(expect_anew([](auto& asked) { asked.files.erase("unconditional_transformer"); }));
-  // What changes nothing about the result is the same job.
-  EXPECT_FALSE(expect_anew([](auto& asked) { asked.save_every_s = 5; }));
+  expect_refused([](auto& asked) { ++asked.seed; });
+  expect_refused([](auto& asked) { ++asked.rows; });
+  expect_refused([](auto& asked) { asked.captions.pop_back(); });
+  expect_refused([](auto& asked) { std::swap(asked.captions[0], asked.captions[1]); });
+  expect_refused([](auto& asked) { asked.schedule.guidance = {7, 2, 3}; });
+  expect_refused([](auto& asked) { asked.size.width -= asked.size.width / 5; });
+  expect_refused([](auto& asked) { asked.files.erase("unconditional_transformer"); });
+}
+
+TEST_F(Resuming, AJobThatOnlyWaitsDifferentlyIsTheSame) {
+  CalibrateRequest asked = request();
+  asked.save_every_s = 5;
+  folder_.write("state", interrupted());
+  calibrate(asked);
+  EXPECT_TRUE(folder_.read("state") == whole_);
+}
+
+TEST_F(Resuming, AnotherJobWithoutAStepIsReplaced) {
+  CalibrationState state;
+  convert::write_state(folder_.file("state"), job_key(), 16, state);
+  CalibrateRequest asked = request();
+  ++asked.seed;
+  CalibrateRequest alone = asked;
+  alone.state_path.clear();
+  expect_same(calibrate(asked), calibrate(alone));
 }
 
 TEST_F(Resuming, WhatAnotherJobCompletedStays) {
@@ -180,6 +194,8 @@ TEST_F(Resuming, AnotherFileIsAnotherJob) {
   CalibrateRequest asked = request();
   asked.files = asked.family->find({.model = copy});
   folder_.write("state", interrupted());
+  EXPECT_ERROR_WITH(calibrate(asked), "unfinished calibration");
+  fs::remove(folder_.file("state"));
   calibrate(asked);
   EXPECT_TRUE(folder_.read("state") != whole_) << "another path";
   const std::string weights =
