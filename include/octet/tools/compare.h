@@ -21,6 +21,7 @@ struct CaptionText {
   std::string name;               // for files and reports: "poster"
   std::string where = "caption";  // begins a sentence about it: "poster.json"
   std::string text;               // JSON
+  bool is_default = false;        // of default_captions(): nobody is warned of what they lack
 };
 
 struct CompareRequest {

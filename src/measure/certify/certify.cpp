@@ -245,7 +245,11 @@ Certificate certify(const CertifyRequest& request, const CompareCallbacks& callb
     if (!asked.reference.empty()) reference_files.take(measure::network_files(reference));
   };
   certificate.report =
-      measure::compare_models(compared, keeping_pictures(certificate, callbacks), on_checked);
+      measure::compare_models(compared, keeping_pictures(certificate, callbacks), on_checked,
+                              {.command = "certify",
+                               .a = "the reference",
+                               .b = "the checkpoint",
+                               .whole = "a certificate"});
   certificate.date = utc_now();
   certificate.files = files.unchanged();
   certificate.reference_files = reference_files.unchanged();

@@ -42,11 +42,13 @@ std::vector<CaptionText> default_captions(const std::string& model) try {
     const std::string& file = files[i * files.size() / count];
     captions.push_back({.name = std::filesystem::path(file).stem().string(),
                         .where = file,
-                        .text = read_caption(file)});
+                        .text = read_caption(file),
+                        .is_default = true});
   }
   if (!captions.empty()) return captions;
   for (const auto& bundled : kBundledCaptions) {
-    captions.push_back({.name = bundled.name, .where = bundled.name, .text = bundled.text});
+    captions.push_back(
+        {.name = bundled.name, .where = bundled.name, .text = bundled.text, .is_default = true});
   }
   return captions;
 } catch (...) {

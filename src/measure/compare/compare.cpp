@@ -135,16 +135,18 @@ std::vector<PictureRequest> requests_of(const CompareRequest& request) {
 
 class Comparison {
  public:
-  Comparison(const CompareCallbacks& callbacks, const measure::OnChecked& checked)
-      : callbacks_(callbacks), checked_(checked) {}
+  Comparison(const CompareCallbacks& callbacks, const measure::OnChecked& checked,
+             const measure::ComparedWords& words)
+      : callbacks_(callbacks), checked_(checked), words_(words) {}
 
   CompareReport run(const CompareRequest& request) {
-    check(!request.captions.empty(), "compare: there is no caption, expected at least one");
+    check(!request.captions.empty(), "{}: there is no caption, expected at least one",
+          words_.command);
     ModelOptions a = request.a, b = request.b;
     if (a.fallback.empty()) a.fallback = b.model;
     if (b.fallback.empty()) b.fallback = a.model;
     requests_ = requests_of(request);
-    check_both(a, b);
+    check_both(a, b, !std::ranges::all_of(request.captions, &CaptionText::is_default));
     report_.captions = request.captions;
     report_.seeded = request.picture.noise.empty();
     RenderCallbacks of_a;
@@ -176,26 +178,27 @@ class Comparison {
   }
 
  private:
-  // Before either is loaded. The captions are those of both: one of them warns.
-  void check_both(const ModelOptions& a, const ModelOptions& b) {
-    const engine::CheckedRequests of_a = engine::RequestSession(a, requests_).check(/*warn=*/true),
+  // Before either is loaded. The captions are those of both: if any, one of them warns.
+  void check_both(const ModelOptions& a, const ModelOptions& b, bool warns) {
+    const engine::CheckedRequests of_a = engine::RequestSession(a, requests_).check(warns),
                                   of_b = engine::RequestSession(b, requests_).check(/*warn=*/false);
     check(of_a.size == of_b.size,
-          "compare: {} makes pictures of {}, {} of {}; expected one size for both, name it as "
-          "`size`",
-          in_quotes(a.model), models::name_of(of_a.size), in_quotes(b.model),
+          "{}: {} makes pictures of {}, {} of {}; expected one size for both, name it as `size`",
+          words_.command, in_quotes(a.model), models::name_of(of_a.size), in_quotes(b.model),
           models::name_of(of_b.size));
     const LatentShape shape = of_a.latents, other = of_b.latents;
-    check(shape == other,
-          "compare: the latents of {} are {} tokens of {} channels after {} steps, those of {} are "
-          "{} of {} after {}; expected models whose latents have the same shape",
-          in_quotes(a.model), shape.tokens, shape.channels, shape.steps, in_quotes(b.model),
-          other.tokens, other.channels, other.steps);
-    check(of_a.schedule.times == of_b.schedule.times &&
-              of_a.schedule.guidance == of_b.schedule.guidance,
-          "compare: the steps of {} have different times or guidance than those of {}; expected "
-          "the same presets in the {} of both folders",
-          in_quotes(a.model), in_quotes(b.model), models::kPresetsFile);
+    check(
+        shape == other,
+        "{}: the latents of {} are {} tokens of {} channels after {} steps, those of {} are {} of "
+        "{} after {}; expected models whose latents have the same shape",
+        words_.command, in_quotes(a.model), shape.tokens, shape.channels, shape.steps,
+        in_quotes(b.model), other.tokens, other.channels, other.steps);
+    check(
+        of_a.schedule.times == of_b.schedule.times &&
+            of_a.schedule.guidance == of_b.schedule.guidance,
+        "{}: the steps of {} have different times or guidance than those of {}; expected the same "
+        "presets in the {} of both folders",
+        words_.command, in_quotes(a.model), in_quotes(b.model), models::kPresetsFile);
     report_.tokens = shape.tokens;
     report_.channels = shape.channels;
     check_scratch_room(of_a.text_bytes + requests_.size() *
@@ -208,8 +211,8 @@ class Comparison {
   RenderReport render(ComparedSide side, const ModelOptions& model, RenderCallbacks told) {
     bool stopped = false;
     const std::string sentence =
-        fmt::format("compare: stopped on request while {} ran; a comparison needs both to finish",
-                    side == ComparedSide::a ? "A" : "B");
+        fmt::format("{}: stopped on request while {} ran; {} needs both to finish", words_.command,
+                    side == ComparedSide::a ? words_.a : words_.b, words_.whole);
     told.progress = [&](const RenderProgress& progress) {
       stopped = stopped || (callbacks_.progress && !callbacks_.progress(side, caption_, progress));
       return !stopped;
@@ -273,6 +276,7 @@ class Comparison {
 
   const CompareCallbacks& callbacks_;
   const measure::OnChecked& checked_;
+  const measure::ComparedWords& words_;
   std::vector<PictureRequest> requests_;
   size_t caption_ = 0;  // that is being rendered
   Record record_;
@@ -283,8 +287,9 @@ class Comparison {
 }  // namespace
 
 CompareReport measure::compare_models(const CompareRequest& request,
-                                      const CompareCallbacks& callbacks, const OnChecked& checked) {
-  return Comparison(callbacks, checked).run(request);
+                                      const CompareCallbacks& callbacks, const OnChecked& checked,
+                                      const ComparedWords& words) {
+  return Comparison(callbacks, checked, words).run(request);
 }
 
 CompareReport compare(const CompareRequest& request, const CompareCallbacks& callbacks) try {

@@ -1,9 +1,11 @@
 // octet::certify() on the small model of tests/golden: files that become others while they run.
 #include "octet/tools/certify.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "formats/error_message.h"
 #include "formats/temporary_folder.h"
@@ -64,6 +66,17 @@ TEST_F(CertifyTest, TheSameTensorsInAnotherFileAreCertified) {
   });
   ASSERT_EQ(certificate.files.size(), 2u);
   EXPECT_EQ(certificate.files[0].tensors_sha256, undisturbed.files[0].tensors_sha256);
+}
+
+TEST_F(CertifyTest, AnInterruptionIsSaidInItsWords) {
+  for (const auto& [side, name] : {std::pair{ComparedSide::a, "the reference"},
+                                   std::pair{ComparedSide::b, "the checkpoint"}}) {
+    const auto stops = [side = side](ComparedSide at, size_t, const RenderProgress&) {
+      return at != side;
+    };
+    EXPECT_ERROR_WITH(certify(request_, {.progress = stops}),
+                      fmt::format("certify: stopped on request while {} ran; a certificate", name));
+  }
 }
 
 TEST_F(CertifyTest, FloatingPointNeedsAReference) {
