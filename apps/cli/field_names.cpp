@@ -51,6 +51,7 @@ constexpr FieldName kFieldNames[] = {
     {"width", "--size"},
     {"height", "--size"},
     {"shapes", "--shape"},
+    {"cards", "--predict"},
     {"repo", "repo", "the repository"},
 };
 

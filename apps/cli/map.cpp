@@ -83,7 +83,7 @@ void predict_there(const CommonFlags& flags, const MapArguments& arguments) {
   if (!arguments.svg.empty()) {
     write_text_file(arguments.svg, heat_map_svg(heat_map_of(prediction.cards)));
   }
-  show(flags, to_text(prediction), json_of(flags, prediction));
+  show(flags, to_text(prediction, detail_of(flags)), json_of(flags, prediction));
 }
 
 }  // namespace

@@ -2,16 +2,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <map>
-#include <string_view>
 #include <utility>
 
 #include "formats/boundary.h"
 #include "octet/tools/report.h"
 #include "octet/version.h"
 #include "report/json.h"
+#include "report/predict_advice.h"
 #include "report/text.h"
 
 namespace octet {
@@ -129,78 +127,6 @@ std::string step_text(const std::vector<CardPrediction>& cards) {
   return table.text();
 }
 
-// How many times as fast as bf16 a card is on its best path: the least and the most of all steps,
-// or of linears where there are none.
-struct Gain {
-  std::string best;  // the path that is best most often
-  double least = 0, most = 0;
-};
-
-Gain gain_of(const CardPrediction& card) {
-  std::map<std::string, int> times;
-  const bool has_steps = !card.steps.empty();
-  for (const PredictedStep& step : card.steps) ++times[step.best];
-  if (!has_steps) {
-    for (const PredictedLinear& linear : card.linears) ++times[linear.best];
-  }
-  Gain gain;
-  for (const auto& [path, count] : times) {
-    if (gain.best.empty() || count > times[gain.best]) gain.best = path;
-  }
-  const auto note = [&](double bf16, double int8, double fp8) {
-    const double best = gain.best == "int8" ? int8 : gain.best == "fp8" ? fp8 : bf16;
-    if (best <= 0) return;
-    gain.least = gain.most > 0 ? std::min(gain.least, bf16 / best) : bf16 / best;
-    gain.most = std::max(gain.most, bf16 / best);
-  };
-  for (const PredictedStep& step : card.steps) note(step.bf16_ms, step.int8_ms, step.fp8_ms);
-  if (!has_steps) {
-    for (const PredictedLinear& each : card.linears) note(each.bf16_us, each.int8_us, each.fp8_us);
-  }
-  return gain;
-}
-
-// "2.1 to 2.5"; "2.1" where both are
-std::string range_text(double least, double most) {
-  const std::string from = fmt::format("{:.2f}", least), to = fmt::format("{:.2f}", most);
-  return from == to ? to : from + " to " + to;
-}
-
-// "Use INT8 on rtx3090, rtx4090 (steps 2.1 to 2.5 times as fast as bf16); bf16 on b200."
-std::string advice_text(const std::vector<CardPrediction>& cards) {
-  std::string parts;
-  for (const auto& [path, name] :
-       {std::pair{"int8", "INT8"}, std::pair{"fp8", "FP8"}, std::pair{"bf16", "bf16"}}) {
-    std::vector<std::string> ids;
-    double least = 0, most = 0;
-    for (const CardPrediction& card : cards) {
-      const Gain gain = gain_of(card);
-      if (gain.best != path || !card.not_run.empty()) continue;
-      least = ids.empty() ? gain.least : std::min(least, gain.least);
-      most = std::max(most, gain.most);
-      ids.push_back(printable(card.card));
-    }
-    if (ids.empty()) continue;
-    parts += fmt::format("{}{} on {}", parts.empty() ? "" : "; ", name, fmt::join(ids, ", "));
-    if (std::string_view(path) == "bf16") continue;
-    const char* what = cards.front().steps.empty() ? "linears" : "steps";
-    parts += fmt::format(" ({} {} times as fast as bf16)", what, range_text(least, most));
-  }
-  return parts.empty() ? "" : "Use " + parts + ".\n";
-}
-
-std::string not_run_text(const std::vector<CardPrediction>& cards) {
-  std::string text;
-  for (const CardPrediction& card : cards) {
-    if (card.not_run.empty()) continue;
-    text += fmt::format(
-        "{}: Octet does not run on it ({}); of the paths of other programs {} is "
-        "predicted to be the fastest\n",
-        printable(card.card), printable(card.not_run), gain_of(card).best);
-  }
-  return text;
-}
-
 // Constants of cards that nobody has published.
 std::string estimate_text(const std::vector<CardPrediction>& cards) {
   std::string text;
@@ -258,17 +184,20 @@ std::string to_json(const Prediction& prediction) try {
   rethrow_as_error();
 }
 
-std::string to_text(const Prediction& prediction) try {
-  std::string text = fmt::format("{}\n{}{}\n", kPredicted, advice_text(prediction.cards),
-                                 not_run_text(prediction.cards));
-  const bool has_steps = !prediction.cards.empty() && !prediction.cards.front().steps.empty();
+std::string to_text(const Prediction& prediction, Detail detail) try {
+  const std::vector<CardPrediction>& cards = prediction.cards;
+  std::string text = advice_text(cards);
+  if (detail == Detail::brief) return text + card_lines(prediction) + not_run_text(cards);
+  text += fmt::format("{}\n{}{}\n", kPredicted, not_run_text(cards), bus_text(prediction));
+  const bool has_steps = !cards.empty() && !cards.front().steps.empty();
   if (has_steps) {
     text += fmt::format(
-        "{}\nA step is one pass of each network, {} text tokens. Linears have the rows of the "
-        "unconditional pass:\n\n",
-        step_text(prediction.cards), prediction.text_tokens);
+        "{}\nA step is one pass of each network, {} text tokens, with both on the card. Linears "
+        "have "
+        "the rows of the unconditional pass:\n\n",
+        step_text(cards), prediction.text_tokens);
   }
-  text += linear_text(prediction.cards) + "\n" + estimate_text(prediction.cards);
+  text += linear_text(cards) + "\n" + estimate_text(cards);
   if (!prediction.memory.empty()) text += "\n" + memory_text(prediction.memory);
   if (!prediction.figures.empty()) {
     text += "\n" + figure_table("published figure", "published", prediction.figures,

@@ -80,9 +80,10 @@ def test_path_and_linears_are_one_choice(octet):
 
 def test_other_cards_are_predicted(octet, repository, tmp_path):
     words = ["map", "--predict", "rtx3090,h200", "--shapes", "ideogram4@1024", "-q"]
-    text = octet(*words).stdout
-    assert text.startswith("PREDICTED") and "\nrtx3090: estimated constants: " in text
-    assert text.splitlines()[1].startswith("Use INT8 on rtx3090, h200 (steps ")
+    text = octet(*words[:-1]).stdout
+    assert text.startswith("Use INT8 on rtx3090, h200 (steps ")
+    assert text.splitlines()[1].startswith("PREDICTED")
+    assert "\nrtx3090: estimated constants: " in text
     octet(*words, "--json", "cards.json", "--svg", "cards.svg")
     result = json.loads((tmp_path / "cards.json").read_text())
     check_against(documented_fields(repository), "map.predict",
@@ -98,10 +99,34 @@ def test_other_cards_are_predicted(octet, repository, tmp_path):
 
 def test_advice_is_for_cards_that_octet_runs_on(octet):
     text = octet("map", "--predict", "4060,t4", "--shapes", "4096,6144,4096", "-q").stdout
-    _, advice, not_run = text.splitlines()[:3]
+    advice, card, not_run = text.splitlines()
     assert "t4" not in advice and " to " not in advice  # one linear has one gain
+    assert card.startswith("rtx4060: INT8, predicted ")
     assert not_run.startswith("t4: Octet does not run on it (Turing: ")
     assert not_run.endswith("; of the paths of other programs bf16 is predicted to be the fastest")
+
+
+def test_advice_is_about_paths_that_octet_has(octet):
+    words = ["map", "--predict", "b200,h100", "--shapes", "ideogram4@1024"]
+    (advice, *_) = octet(*words).stdout.splitlines()
+    assert advice.startswith("Use INT8 on h100 (") and "; bf16 on b200, where FP8, which" in advice
+    cards = json.loads(octet(*words, "--json", "-").stdout)["cards"]
+    assert [card["steps"][0]["best"] for card in cards] == ["fp8", "int8"]
+
+
+@pytest.mark.parametrize(("card", "note", "seconds"), [
+    ("3060", "has 12 GB, and both networks", "80 s instead of 64 s"),  # as the README has it
+    ("4080", "one of them waits in host memory", " instead of 18 s"), ("3090", "", "")])
+def test_networks_that_do_not_fit_are_said(octet, card, note, seconds):
+    words = ["map", "--predict", card, "--shapes", "ideogram4@1024"]
+    lines = octet(*words).stdout.splitlines()
+    assert note in lines[2] and seconds in lines[2] and (not note) == (lines[2] == "")
+    assert ("in host memory" in octet(*words, "-q").stdout) == bool(note)
+
+
+def test_an_unknown_card_is_wrong_usage(octet):
+    sentence = octet("map", "--predict", "nosuch", code=2).stderr
+    assert '--predict: there is no card "nosuch"; expected one of a10, a100, a6000, b2' in sentence
 
 
 def test_constants_of_every_card_were_checked(repository):

@@ -105,8 +105,8 @@ struct LeaveOneOut {
 
 OCTET_API std::vector<std::string> known_cards();
 
-// Throws Error for an unknown card, listing the known ones, for a size that is not a multiple of 16
-// from 256 to 2048, and for text tokens outside 0 to 8192.
+// Throws InvalidRequest for an unknown card, listing the known ones, and Error for a size that is
+// not a multiple of 16 from 256 to 2048, and for text tokens outside 0 to 8192.
 OCTET_API std::vector<CardPrediction> predict_cards(const PredictRequest& request);
 
 // By size; the same for every card.

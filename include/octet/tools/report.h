@@ -79,7 +79,7 @@ struct Prediction {
   std::optional<LeaveOneOut> check;
 };
 OCTET_API std::string to_json(const Prediction& prediction);
-OCTET_API std::string to_text(const Prediction& prediction);
+OCTET_API std::string to_text(const Prediction& prediction, Detail detail = Detail::usual);
 
 // --- checkpoints ---
 

@@ -9,6 +9,7 @@
 #include "cards_text.h"
 #include "formats/json.h"
 #include "formats/text.h"
+#include "octet/error.h"
 
 namespace octet::predict {
 namespace {
@@ -111,8 +112,11 @@ const Card& card_of(std::string_view id) {
     ids.push_back(card.id);
   }
   const auto close = closest_word(id, ids);
-  fail("predict: unknown card {}{}; expected one of {}", in_quotes(id),
-       close ? fmt::format(", perhaps {} was meant", *close) : "", fmt::join(ids, ", "));
+  std::sort(ids.begin(), ids.end());
+  throw InvalidRequest(
+      "cards",
+      sentence("`cards`: there is no card {}{}; expected one of {}", in_quotes(id),
+               close ? fmt::format(", perhaps {} was meant", *close) : "", fmt::join(ids, ", ")));
 }
 
 const Card* find_card(std::string_view device) {
