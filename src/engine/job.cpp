@@ -114,6 +114,11 @@ Asked asked_of(const models::Family& family, const models::PictureDefaults& defa
   asked.prompt = std::move(read.text);
   asked.warnings = std::move(read.warnings);
   if (defaults.trained_for) warn_of_training(family, *defaults.trained_for, request, asked);
+  if (!sees(family, models::running_branches(family.branches, asked.steps), BranchText::prompt)) {
+    asked.warnings.push_back(
+        sentence("guidance: it is 0 in all steps, so the caption changes nothing; set `guidance` "
+                 "to 1 or more"));
+  }
   if (!request.negative.empty()) read_negative(family, request, asked);
   return asked;
 }

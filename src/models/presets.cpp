@@ -104,8 +104,7 @@ PictureDefaults presets_of(const Family& family, std::initializer_list<std::stri
 }  // namespace
 
 float guidance_in(const ConfigFields& fields, const char* key) {
-  constexpr double kMost = 100;  // far beyond what any model was trained with
-  return static_cast<float>(fields.number(key, 1, -kMost, kMost));
+  return static_cast<float>(fields.number(key, 1, 0, kMostGuidance));
 }
 
 PictureDefaults defaults_of(const Family& family, std::initializer_list<std::string> models) {

@@ -40,8 +40,8 @@ std::vector<float> guidance_of(const ScheduleRequest& request, int steps) {
   const auto given = request.guidance.size();
   if (given == 0) return guidance_of_phases(request.preset, steps);
   for (const float value : request.guidance) {
-    check_value(std::isfinite(value), "guidance",
-                "`guidance`: {} was given, expected a finite number", value);
+    check_value(value >= 0 && value <= kMostGuidance, "guidance",  // no NaN either
+                "`guidance`: {} was given, expected 0 to {}", value, kMostGuidance);
   }
   if (given == 1) return std::vector<float>(count, request.guidance[0]);
   check_value(given == count, "guidance",

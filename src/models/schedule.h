@@ -32,6 +32,10 @@ struct Preset {
 
 inline constexpr int kMostSteps = 1000;
 
+// Far beyond what any model was trained with. Below 0 it would lead away from the caption, which is
+// what 0 already ignores.
+inline constexpr float kMostGuidance = 100;
+
 struct ScheduleRequest {
   Preset preset;
   PictureSize size;

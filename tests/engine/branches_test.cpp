@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "cpu/cpu_backend.h"
@@ -172,6 +173,17 @@ TEST_F(Branches, ANegativePromptThatNoStepSeesIsWarnedOf) {
   const Job job = engine.check(guided({}, "grey sky"));
   EXPECT_TRUE(job.warnings().empty());
   EXPECT_EQ(job.branches(), (std::vector<std::string>{"positive", "negative"}));
+}
+
+TEST_F(Branches, ACaptionThatNoStepSeesIsWarnedOf) {
+  const Engine engine(options_of(negative_toy_family()));
+  const Job blind = engine.check(guided({0}));
+  ASSERT_EQ(blind.warnings().size(), 1u);
+  EXPECT_TRUE(contains(blind.warnings()[0], "so the caption changes nothing"));
+  EXPECT_TRUE(engine.check(guided({0.5f})).warnings().empty());
+  for (const float nonsense : {-1.0f, 1e9f, std::nanf("")}) {
+    EXPECT_EQ(wrong_field([&] { engine.check(guided({nonsense})); }), "guidance");
+  }
 }
 
 TEST_F(Branches, AreMeasured) {

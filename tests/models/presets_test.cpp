@@ -146,6 +146,7 @@ TEST_F(PresetsFile, EveryKeyOfAPresetIsChecked) {
     EXPECT_TRUE(contains(refusal_with("mu", number), "preset 1: mu is ")) << number;
     EXPECT_TRUE(contains(refusal_with("std", number), "preset 1: std is ")) << number;
   }
+  EXPECT_TRUE(contains(refusal_with("guidance", "-1"), "from 0 to 100"));
   EXPECT_TRUE(contains(refusal_with("std", "0"), "preset 1: std is 0"));
   EXPECT_EQ(refusal_with("polish_steps", "21"),
             "preset 1: polish_steps is 21, expected an integer from 0 to 20");

@@ -97,8 +97,10 @@ TEST(Schedule, GuidanceOfTheUser) {
   EXPECT_EQ(make_schedule(request).guidance, request.guidance);
   request.guidance = {4, 1};
   EXPECT_ERROR_WITH(make_schedule(request), "`guidance`: 2 values for 3 steps");
-  request.guidance = {std::numeric_limits<float>::infinity()};
-  EXPECT_ERROR_WITH(make_schedule(request), "finite");
+  for (const float nonsense : {std::numeric_limits<float>::infinity(), -1.0f, 101.0f}) {
+    request.guidance = {nonsense};
+    EXPECT_ERROR_WITH(make_schedule(request), "expected 0 to 100");
+  }
 }
 
 TEST(Schedule, EndPoints) {

@@ -46,6 +46,12 @@ def test_plain_text(warnings_of):
     assert f"was trained on {SUMMARY}" in warning and "octet demo --prompt" in warning
 
 
+def test_json_without_a_picture_is_not_called_plain_text(warnings_of):
+    *_, warning = warnings_of("--any-caption", "--caption", '{"a":1}')
+    assert "JSON that does not say what is on the picture" in warning
+    assert "plain text" not in warning
+
+
 def test_a_caption_within_it(warnings_of):
     heart = {"type": "obj", "bbox": BOX, "desc": "A red heart"}
     word = {"type": "text", "bbox": BOX, "text": "HELLO", "desc": "Bold letters"}

@@ -82,12 +82,13 @@ std::vector<std::string> leaves_training(const std::string& prompt, const Traine
   const json elements = parts.is_object() ? parts.value("elements", json::array()) : json::array();
   if (!elements.is_array()) return {};
   const std::string summary = string_at(caption, "high_level_description");
-  // As wrap_plain_text() makes it.
-  if (!plain.empty() && elements.empty() && string_at(parts, "background") == summary) {
-    return {plain};
-  }
-  std::vector<std::string> reasons;
   const std::string background = string_at(parts, "background");
+  if (elements.empty() && summary.empty() && background.empty()) {
+    return {"it is JSON that does not say what is on the picture"};
+  }
+  // As wrap_plain_text() makes it.
+  if (!plain.empty() && elements.empty() && background == summary) return {plain};
+  std::vector<std::string> reasons;
   check_words("the background " + in_quotes(shortened(background)), background, model, reasons);
   if (model.most_elements > 0 && elements.size() > static_cast<size_t>(model.most_elements)) {
     reasons.push_back(
