@@ -266,17 +266,7 @@ Recording record(const RecordRequest& request) try {
 
 std::string shell_line(const std::vector<std::string>& command) {
   std::string line;
-  for (const std::string& word : command) {
-    const bool is_plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-             std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
-    });
-    std::string quoted = word;
-    for (size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4) {
-      quoted.replace(at, 1, "'\\''");
-    }
-    line += (line.empty() ? "" : " ") + (is_plain ? word : "'" + quoted + "'");
-  }
+  for (const std::string& word : command) line += (line.empty() ? "" : " ") + shell_word(word);
   return line;
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "caption_flags.h"
 #include "commands.h"
 #include "field_names.h"
 #include "octet/error.h"
@@ -73,14 +74,19 @@ std::string text_of(const std::string& path, bool wrap_text) {
     throw Error(
         fmt::format("{}: is a folder, expected the file of one caption; for all in it: for "
                     "f in {}/*.json; do octet caption check \"$f\"; done",
-                    path, path));
+                    path, shell_word(path)));
   }
   if (path == "-" || std::filesystem::exists(status)) return read_caption(path);
   if (path.find_first_not_of(" \t\r\n") != path.npos &&
       path[path.find_first_not_of(" \t\r\n")] == '{') {
     return path;
   }
-  if (wrap_text && path.find(' ') != path.npos) return path;
+  const bool has_spaces = path.find(' ') != path.npos;
+  if (wrap_text && has_spaces) return path;
+  // The name of a file with a slip, and no description.
+  if (!has_spaces || path.ends_with(".json") || path.ends_with(".txt")) {
+    throw Error(fmt::format("'{}': there is no such file", path));
+  }
   throw Error(
       fmt::format("'{}': there is no such file, and it is no JSON; for a description in "
                   "plain text: octet caption check --wrap-text 'a lovely cat', or octet "
@@ -88,10 +94,20 @@ std::string text_of(const std::string& path, bool wrap_text) {
                   path));
 }
 
+// Whoever has a list of prompts would get one picture of all.
+void warn_of_lines(const CommonFlags& flags, const std::string& path, const std::string& text) {
+  if (const Sentence warning = warning_of_lines(name_of(path), text); !warning.text().empty()) {
+    say(flags, warning);
+  }
+}
+
 void check_one(const CommonFlags& flags, const CaptionArguments& arguments) {
   check_outputs(flags, {}, {arguments.path});
   std::string text = text_of(arguments.path, arguments.wrap_text);
-  if (arguments.wrap_text) text = wrap_plain_text(text);
+  if (arguments.wrap_text) {
+    warn_of_lines(flags, arguments.path, text);
+    text = wrap_plain_text(text);
+  }
   const CaptionReport found = said_to_users(check_caption(text), flags);
   const CaptionReport report = arguments.any_caption ? without_errors(found) : found;
   const std::string lines = to_text(report, detail_of(flags));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "octet/caption.h"
 #include "octet/error.h"
 #include "octet/tools/text.h"
+#include "output.h"
 
 namespace octet::cli {
 namespace {
@@ -115,6 +117,7 @@ class CaptionReader {
 
   void read_file(const std::string& path) {
     const bool is_input = path == "-";
+    Sentence warning;
     add(is_input ? "stdin" : fs::path(path).stem().string(), is_input ? "standard input" : path,
         [&] {
           if (!is_there(path)) {
@@ -123,8 +126,11 @@ class CaptionReader {
                 "description itself",
                 path));
           }
-          return wrapped(octet::read_caption(path));
+          const std::string text = octet::read_caption(path);
+          if (wrap_text_) warning = warning_of_lines(is_input ? "standard input" : path, text);
+          return wrapped(text);
         });
+    captions_.back().warning = warning;
   }
 
   void read_folder(const std::string& folder) {
@@ -185,6 +191,26 @@ void add_caption_flags(CLI::App& command, CaptionWords& words) {
             "Plain text, wrapped into a caption; may be repeated")
       ->allow_extra_args(false);
   command.add_flag("--wrap-text", words.wrap_text, "The captions are plain text: wrap them");
+}
+
+Sentence warning_of_lines(const std::string& where, const std::string& text) {
+  size_t lines = 0;
+  std::istringstream stream(text);
+  stream.exceptions(std::ios::badbit);  // without memory it would just end
+  for (std::string line; std::getline(stream, line);) {
+    if (line.find_first_not_of(" \t\r") != line.npos) ++lines;
+  }
+  if (lines < 2) return {};
+  return fmt::format(
+      "warning: {}: its {} lines become one caption; a picture for each takes a "
+      ".jsonl or .csv list as --caption, or a --prompt for each",
+      short_path(where), lines);
+}
+
+void say_warnings(const CommonFlags& flags, const Captions& captions) {
+  for (const NamedCaption& caption : captions.all) {
+    if (!caption.warning.text().empty()) say(flags, caption.warning);
+  }
 }
 
 Sentence naming(const std::string& where, const Sentence& sentence) {

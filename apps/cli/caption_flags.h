@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "flags.h"
 #include "octet/caption.h"
 #include "octet/picture.h"
 #include "octet/sentence.h"
@@ -29,6 +30,7 @@ struct NamedCaption {
   std::string where;  // begins a sentence about it: "poster.json", "list.jsonl, line 3"
   std::string text;   // JSON
   Sentence error;     // why there is no text
+  Sentence warning;   // about what the text was made of; empty: none
   // Of this caption alone, instead of those of the flags.
   std::optional<uint64_t> seed = {};
   std::optional<PictureSize> size = {};
@@ -41,6 +43,9 @@ struct Captions {
   bool is_list = false;
 };
 
+// Of a plain text of several lines, which becomes one caption; empty for others.
+Sentence warning_of_lines(const std::string& where, const std::string& text);
+
 // The sentence, with where the caption is before it unless it says so.
 Sentence naming(const std::string& where, const Sentence& sentence);
 
@@ -48,6 +53,9 @@ bool are_given(const CaptionWords& words);
 
 // Makes a caption of plain text.
 using CaptionOfText = std::function<std::string(const std::string&)>;
+
+// Says the warnings of those that have one.
+void say_warnings(const CommonFlags& flags, const Captions& captions);
 
 // Reads them. Throws Error where one that is not of a list cannot be read.
 Captions read_captions(const CaptionWords& words,

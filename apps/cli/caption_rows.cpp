@@ -8,6 +8,8 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -78,7 +80,8 @@ PictureSize row_size(const RowCells& cells) {
 void fill(CaptionRow& row, const RowCells& cells) {
   for (const auto& [name, text] : cells) {
     if (std::find(kColumns.begin(), kColumns.end(), name) != kColumns.end()) continue;
-    throw Error(fmt::format("'{}' is not known, expected {}", printable(name), list_of(kColumns)));
+    throw Error(fmt::format("'{}' is not known, expected {}{}", printable(name), list_of(kColumns),
+                            did_you_mean(name, kColumns)));
   }
   const bool has_caption = cells.contains("caption"), has_prompt = cells.contains("prompt");
   if (has_caption == has_prompt) {
@@ -110,6 +113,29 @@ bool is_row(const RowJson& json) {
   return json.is_object() && (json.contains("prompt") || json.contains("caption"));
 }
 
+// A key that an object has twice, also within a row's caption; readers would differ about which of
+// the two counts.
+class KeysTwice {
+ public:
+  bool operator()(int, RowJson::parse_event_t event, const RowJson& parsed) {
+    using Event = RowJson::parse_event_t;
+    if (event == Event::object_start) open_.emplace_back();
+    if (event == Event::object_end) open_.pop_back();
+    if (event == Event::key && !open_.back().insert(parsed.get<std::string>()).second && !found_) {
+      found_ = parsed.get<std::string>();
+    }
+    return true;
+  }
+  void check() const {
+    if (!found_) return;
+    throw Error(fmt::format("has the key '{}' twice", printable(*found_)));
+  }
+
+ private:
+  std::vector<std::set<std::string>> open_;
+  std::optional<std::string> found_;
+};
+
 RowCells cells_of(const RowJson& json) {
   RowCells cells;
   for (const auto& [name, value] : json.items()) {
@@ -133,8 +159,10 @@ std::vector<CaptionRow> read_jsonl(const std::string& path, const std::string& t
     if (line.back() == '\r') line.pop_back();
     rows.push_back(row_of(path, number, [&](CaptionRow& row) {
       // A line that is no JSON may be plain text, or is told by whoever reads captions.
-      const RowJson json = RowJson::parse(line, nullptr, /*allow_exceptions=*/false);
+      KeysTwice twice;
+      const RowJson json = RowJson::parse(line, std::ref(twice), /*allow_exceptions=*/false);
       if (is_row(json)) {
+        twice.check();
         fill(row, cells_of(json));
       } else {
         row.text = line;
@@ -206,9 +234,10 @@ std::vector<CaptionRow> read_csv(const std::string& path, const std::string& tex
     }
     if (std::find(kColumns.begin(), kColumns.end(), column) != kColumns.end()) continue;
     const bool is_apart = column.find_first_of(";\t") != std::string::npos;
-    throw Error(fmt::format("{}: its first line has the column '{}', expected {}{}", path,
-                            printable(column), list_of(kColumns),
-                            is_apart ? ", with commas between them" : ""));
+    throw Error(
+        fmt::format("{}: its first line has the column '{}', expected {}{}", path,
+                    printable(column), list_of(kColumns),
+                    is_apart ? ", with commas between them" : did_you_mean(column, kColumns)));
   }
   while (reader.next(cells, line)) {
     if (cells.size() == 1 && cells.front().empty()) continue;  // a blank line

@@ -28,6 +28,7 @@ void certify_model(const CommonFlags& flags, const CertifyArguments& arguments) 
   const GenerateRequest shared = request_from(arguments.picture, flags);
   Captions captions;
   if (are_given(arguments.picture.captions)) captions = read_captions(arguments.picture.captions);
+  say_warnings(flags, captions);
   CertifyRequest request{.model = shared.model,
                          .reference = arguments.reference,
                          .picture = shared.picture,

@@ -71,6 +71,7 @@ PicturePaths paths_for(const CompareArguments& arguments, const Captions& captio
 
 void compare_pictures(const CommonFlags& flags, const CompareArguments& arguments) {
   const Captions captions = read_captions(arguments.picture.captions);
+  say_warnings(flags, captions);
   const GenerateRequest shared = request_from(arguments.picture, flags);
   Comparison comparison{.request = {.a = model_of(arguments.a, shared.model),
                                     .b = model_of(arguments.b, shared.model),

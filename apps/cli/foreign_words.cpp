@@ -25,9 +25,11 @@ constexpr ForeignWords kForeignWords[] = {
 
     // --- the picture
     {"--width --height -W -H", "--size", "one flag gives both sides: --size WIDTHxHEIGHT"},
-    {"--resolution --aspect-ratio --ar", "--size", "use --size WIDTHxHEIGHT"},
+    {"--resolution --aspect-ratio --ar --ratio --aspect", "--size", "use --size WIDTHxHEIGHT"},
     {"--cfg --cfg-scale --guidance-scale --scale", "--guidance", "use --guidance"},
-    {"--negative-prompt --neg --uncond-prompt", "--negative", "use --negative"},
+    {"--negative-prompt --neg --uncond-prompt", "--negative",
+     "Ideogram 4 takes no negative prompt: describe what is to be seen; --negative is for models "
+     "that take one"},
     {"--num-inference-steps --sampling-steps", "--preset", "use --steps, or a --preset"},
     {"--sampler --sampling-method --sampler-name --scheduler --schedule", "--preset",
      "the sampler is Euler's, and the schedule comes with the --preset"},
@@ -51,7 +53,8 @@ constexpr ForeignWords kForeignWords[] = {
      "stream, takes less memory"},
     {"--vae-on-cpu --clip-on-cpu", "--keep", "use --keep PART=host or PART=stream"},
     {"--prompt-file --prompts --from-file --prompts-file", "--caption",
-     "use --caption FILE; .jsonl and .csv are lists, and --wrap-text is for plain text"},
+     "for many, use a .jsonl or .csv list as --caption, or a --prompt for each (docs/generate.md); "
+     "--caption FILE --wrap-text makes one caption of a whole file"},
     {"--rng --noise-source", "--noise",
      "leave it out: the noise has the same bits everywhere; --noise FILE takes another program's"},
     {"--clip-skip --clip-l --clip-g --t5xxl", "--text-encoder",
@@ -79,6 +82,8 @@ constexpr ForeignWords kForeignWords[] = {
      "use --model"},
     {"--uncond-diffusion-model", "--uncond", "use --uncond"},
     {"--llm --clip", "--text-encoder", "use --text-encoder"},
+    {"--lora-strength --lora-scale --lora-weight --lora-alpha", "--lora",
+     "a LoRA's strength stands behind its file: --lora FILE:0.8"},
     {"--lora-model-dir --lora-dir --lora-apply-mode", "--lora",
      "use --lora FILE[:strength], once for each"},
     {"--text-encoder-int8", "--text-encoder-linears", "use --text-encoder-linears int8"},

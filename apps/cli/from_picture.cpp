@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "octet/error.h"
 #include "octet/picture_files.h"
@@ -51,6 +52,11 @@ class FileWords {
     value = *known;
   }
 
+  [[noreturn]] void refuse(const char* key, const std::string& text) const {
+    throw Error(fmt::format("{}: its metadata has {} '{}', which this version does not know", path_,
+                            key, text));
+  }
+
  private:
   template <class Number>
   Number number_in(const char* key, const std::string& text) const {
@@ -61,28 +67,35 @@ class FileWords {
     return value;
   }
 
-  [[noreturn]] void refuse(const char* key, const std::string& text) const {
-    throw Error(fmt::format("{}: its metadata has {} '{}', which this version does not know", path_,
-                            key, text));
-  }
-
   const std::string& path_;
   const PictureInfo& info_;
 };
 
-void read_request(const FileWords& words, const CLI::App& command, PictureArguments& arguments) {
+// Returns the fields that it filled.
+std::set<std::string> read_request(const FileWords& words, const CLI::App& command,
+                                   PictureArguments& arguments) {
   const auto is_free = [&](const char* flag) { return command.count(flag) == 0; };
+  std::set<std::string> fields;
   PictureRequest& picture = arguments.request.picture;
   ModelOptions& model = arguments.request.model;
-  if (is_free("--negative")) picture.negative = words.of("negative");
+  if (is_free("--negative")) {
+    picture.negative = words.of("negative");
+    fields.insert("negative");
+  }
   const bool has_preset = is_free("--preset");
-  if (has_preset) picture.preset = words.of("preset");
+  if (has_preset) {
+    picture.preset = words.of("preset");
+    fields.insert("preset");
+  }
   // Those of the preset that was given instead, otherwise.
   if (has_preset && is_free("--steps") && !words.of("steps").empty()) {
     picture.steps = words.number<int>("steps");
+    if (picture.steps == 0) words.refuse("steps", "0");  // in a request it is the preset's number
+    fields.insert("steps");
   }
   if (has_preset && is_free("--guidance") && words.of("guidance") != "preset") {
     picture.guidance = words.numbers("guidance");
+    fields.insert("guidance");
   }
   if (is_free("--seed") && is_free("--noise")) {
     arguments.seed.seed = words.number<uint64_t>("seed");
@@ -94,6 +107,8 @@ void read_request(const FileWords& words, const CLI::App& command, PictureArgume
   if (is_free("--attention")) words.read("attention", model.attention);
   if (is_free("--dtype")) words.read("dtype", model.activations);
   if (is_free("--convention")) words.read("convention", model.convention);
+  if (!arguments.size) fields.insert("size");
+  return fields;
 }
 
 }  // namespace
@@ -112,7 +127,7 @@ FormerPicture take_from(const CommonFlags& flags, const std::string& path,
     throw Error(fmt::format("{}: was made from the noise in '{}'; give that file as --noise", path,
                             printable(noise)));
   }
-  read_request(words, *flags.app, arguments);
+  std::set<std::string> fields = read_request(words, *flags.app, arguments);
   if (!arguments.size) {
     arguments.size = fmt::format("{}x{}", info.size.width, info.size.height);
   }
@@ -122,7 +137,9 @@ FormerPicture take_from(const CommonFlags& flags, const std::string& path,
                            "another",
                            path, loras));
   }
-  FormerPicture former{.path = path, .checkpoint = words.of("checkpoint")};
+  FormerPicture former{
+      .path = path, .checkpoint = words.of("checkpoint"), .fields = std::move(fields)};
+  former.left_out = words.of(kLeftOut);
   former.caption.name = std::filesystem::path(path).stem().string();
   former.caption.where = path;
   former.caption.text = words.of("caption");

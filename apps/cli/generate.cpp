@@ -56,13 +56,20 @@ struct Destination {
   PicturePaths paths;
   int quality;
   TerminalPreview& terminal;
+  std::string left_out;  // of the caption, as the picture of --from says; empty: nothing known
 };
 
 // Writes one picture more, the next of caption `index`.
 void keep_picture(RenderedCaption& caption, const Destination& to, size_t index,
                   const Picture& picture) {
   const std::string& path = to.paths.of(index, picture.index);
-  write_picture(path, picture, to.quality);
+  if (to.left_out.empty()) {
+    write_picture(path, picture, to.quality);
+  } else {
+    Picture marked = picture;
+    marked.metadata.emplace_back(kLeftOut, to.left_out);
+    write_picture(path, marked, to.quality);
+  }
   to.terminal.show(picture.rgb, picture.width, picture.height);
   to.terminal.end();
   caption.pictures.push_back(path);
@@ -94,14 +101,20 @@ void fail_caption(const CommonFlags& flags, std::vector<RenderedCaption>& result
 
 bool is_waiting(const RenderedCaption& result) { return result.error.empty(); }
 
-// Those that the model does not take are told before anything is loaded for the others.
+bool is_readable(const NamedCaption& caption) { return caption.error.empty(); }
+
+// Those that cannot be read and those that the model does not take are told in their order, before
+// anything is loaded for the others.
 std::vector<Job> check_captions(const CommonFlags& flags, const Engine& engine,
                                 const PictureRequest& request,
                                 const std::vector<NamedCaption>& captions,
                                 std::vector<RenderedCaption>& results) {
   std::vector<Job> jobs(captions.size());
   for (size_t i = 0; i < captions.size(); ++i) {
-    if (!is_waiting(results[i])) continue;
+    if (!is_readable(captions[i])) {
+      fail_caption(flags, results, i, captions[i].error);
+      continue;
+    }
     try {
       jobs[i] = engine.check(with_caption(request, captions[i]));
     } catch (const InvalidRequest& error) {
@@ -111,7 +124,7 @@ std::vector<Job> check_captions(const CommonFlags& flags, const Engine& engine,
     } catch (const Cancelled&) {
       throw;
     } catch (const Error& error) {
-      fail_caption(flags, results, i, error.sentence());
+      fail_caption(flags, results, i, naming(captions[i].where, error.sentence()));
     }
   }
   return jobs;
@@ -134,6 +147,17 @@ std::string lines_of(const CommonFlags& flags, const RenderedCaption& result, bo
   return lines;
 }
 
+// Of all captions; an engine knows only the one that it renders.
+Cancelled stopped(const std::vector<RenderedCaption>& results, int images) {
+  size_t complete = 0, asked = 0;
+  for (const RenderedCaption& result : results) {
+    complete += result.pictures.size();
+    if (is_waiting(result)) asked += static_cast<size_t>(images);
+  }
+  return Cancelled(
+      fmt::format("stopped on request; {} of {} pictures are complete", complete, asked));
+}
+
 // Where all that runs stays on the device there is nothing to know.
 bool tells_plan(const CommonFlags& flags, const EngineInfo& info) {
   const bool all_stay = std::ranges::all_of(
@@ -151,10 +175,10 @@ std::vector<RenderedCaption> render_list(const CommonFlags& flags, const Generat
   for (const NamedCaption& caption : captions) {
     results.push_back({.name = caption.name, .where = caption.where});
   }
-  for (size_t i = 0; i < captions.size(); ++i) {
-    if (!captions[i].error.empty()) fail_caption(flags, results, i, captions[i].error);
+  if (std::ranges::none_of(captions, is_readable)) {
+    for (size_t i = 0; i < captions.size(); ++i) fail_caption(flags, results, i, captions[i].error);
+    return results;
   }
-  if (std::none_of(results.begin(), results.end(), is_waiting)) return results;
   RenderingProgress progress(flags);
   Engine engine;
   engine.load(request.model, std::ref(progress), /*lazy=*/true);
@@ -171,11 +195,12 @@ std::vector<RenderedCaption> render_list(const CommonFlags& flags, const Generat
     callbacks.picture = [&](const Picture& picture) { keep_picture(result, to, i, picture); };
     try {
       result.report = engine.render(jobs[i], callbacks);
-    } catch (...) {
+    } catch (const Error& error) {
       // Those that were made are told all the same.
       progress.end();
       print_now(flags, lines_of(flags, result, seeded));
-      throw;
+      if (dynamic_cast<const Cancelled*>(&error) == nullptr) throw;
+      throw stopped(results, request.picture.images);
     }
     progress.end();
     print_now(flags, lines_of(flags, result, seeded));
@@ -218,22 +243,23 @@ void warn_of_weights(const CommonFlags& flags, const FormerPicture& former,
                          former.path, former.checkpoint, result.report->checkpoint));
 }
 
-void generate_pictures(const CommonFlags& flags, GenerateArguments arguments) {
-  use_configured_model(flags, arguments.picture.request.model);
-  std::optional<FormerPicture> former;
-  if (!arguments.from.empty()) former = take_from(flags, arguments.from, arguments.picture);
+void generate_pictures(const CommonFlags& flags, const GenerateArguments& arguments,
+                       const std::optional<FormerPicture>& former) {
   Captions captions;
+  std::string left_out;
   if (former && !are_given(arguments.picture.captions)) {
     captions.all.push_back(former->caption);
+    left_out = former->left_out;
   } else {
     captions = read_captions(arguments.picture.captions);
+    say_warnings(flags, captions);
   }
   GenerateRequest request = request_from(arguments.picture, flags);
   request.model.loras = loras_from(arguments.loras);
   const bool seeded = request.picture.noise.empty();
   TerminalPreview terminal(flags, arguments.show);
   const Destination to{PicturePaths(arguments.out, pictures_of(captions, request.picture, "--out")),
-                       quality_for(arguments.out, arguments.quality), terminal};
+                       quality_for(arguments.out, arguments.quality), terminal, left_out};
   std::vector<std::string> outputs = to.paths.all();
   outputs.push_back(arguments.preview);
   std::vector<std::string> inputs = inputs_of(arguments.picture, request);
@@ -265,6 +291,19 @@ void generate_pictures(const CommonFlags& flags, GenerateArguments arguments) {
   if (former) warn_of_weights(flags, *former, results.front());
   show(flags, text, json_of(flags, rendered));
   check_none_failed(results);
+}
+
+void generate_pictures(const CommonFlags& flags, GenerateArguments arguments) {
+  use_configured_model(flags, arguments.picture.request.model);
+  std::optional<FormerPicture> former;
+  if (!arguments.from.empty()) former = take_from(flags, arguments.from, arguments.picture);
+  try {
+    generate_pictures(flags, arguments, former);
+  } catch (const InvalidRequest& error) {
+    if (!former || !former->fields.contains(error.field())) throw;
+    // Nobody gave the flag of that field.
+    throw Error(fmt::format("{}: its metadata: {}", former->path, error.what()));
+  }
 }
 
 // --linears and --path, of which a command takes one.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <optional>
 #include <sstream>
@@ -121,6 +122,13 @@ std::string what_of(const CLI::App& command, const Command& words, const CLI::Pa
 }
 
 }  // namespace
+
+std::string did_you_mean(const std::string& given, const std::vector<std::string>& words) {
+  std::string typed = given;
+  for (char& c : typed) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const auto meant = nearest(typed, words);
+  return meant ? fmt::format(", did you mean {}?", *meant) : "";
+}
 
 std::string list_of(const std::vector<std::string>& words) {
   std::string list;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "octet/tools/text.h"
 
 namespace octet {
 namespace {
@@ -60,7 +61,8 @@ ByteStream::ByteStream(const std::string& path, Progress progress)
   if (::fstat(fd_, &status) == 0) {
     if (S_ISDIR(status.st_mode)) {
       if (fd_ != STDIN_FILENO) ::close(fd_);
-      fail("{}: is a folder, expected a file; name the files in it, such as {}/*", path_, path_);
+      fail("{}: is a folder, expected a file; name the files in it, such as {}/*", path_,
+           shell_word(path_));
     }
     if (S_ISREG(status.st_mode)) file_size_ = static_cast<uint64_t>(status.st_size);
   }

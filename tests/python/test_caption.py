@@ -72,6 +72,9 @@ def test_what_people_give_instead_of_a_file(check_word, tmp_path):
     assert done.returncode == 0 and "a lovely cat" in json.loads(done.stdout).values()
     (line,) = check_word(tmp_path).stderr.splitlines()
     assert "is a folder" in line and f"for f in {tmp_path}/*.json" in line
+    (tmp_path / "my dir").mkdir()
+    assert "for f in 'my dir'/*.json; do" in check_word("my dir").stderr
+    assert check_word("nope.json").stderr.endswith("'nope.json': there is no such file\n")
 
 
 def test_fix_is_json_dumps(check):
@@ -232,6 +235,8 @@ def test_plain_text(check):
         "high_level_description": 'a red "fox"',
         "compositional_deconstruction": {"background": 'a red "fox"', "elements": []},
     }
+    lines = check("a fox\n\n  a cat", "--wrap-text")
+    assert lines.returncode == 0 and "its 2 lines become one caption" in lines.stderr
     refused = check(dumps(CAPTION), "--wrap-text")
     assert refused.returncode == 1 and "begins with '{'" in refused.stderr
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import tiny_ideogram4 as tiny
+from conftest import REPOSITORY
 from generating import (
     copy,  # noqa: F401: a fixture
     edit_tensors,
@@ -12,7 +13,7 @@ from generating import (
     model,  # noqa: F401: a fixture
 )
 from PIL import Image
-from running import only_sentence
+from running import octet, only_sentence  # noqa: F401: a fixture
 
 # All that is not the default of --from's own run.
 CHANGED = ("--seed", 5, "--size", "16x12", "--steps", 3, "--guidance", "3,2.5,1", "--preset",
@@ -43,6 +44,20 @@ def test_the_same_picture_to_the_last_bit(generate, model, ending):  # noqa: F81
     assert words["seed"] == "5" and words["guidance"] == "3,2.5,1" and words["dtype"] == "f32"
     if ending == "png":
         assert (generate.out / "again.png").read_bytes() == source.read_bytes()
+
+
+def test_what_the_demo_left_out_stays(octet, tmp_path):  # noqa: F811
+    first, again, other = (tmp_path / f"{name}.png" for name in ("first", "again", "other"))
+    flags = ("--steps", 1, "--device", "cpu")
+    done = octet("demo", "-p", "a xylograph and a red heart", *flags, "-o", first)
+    assert done.returncode == 0 and "left out: xylograph" in done.stderr
+    words = ("generate", "--model", REPOSITORY / "models/demo", "--device", "cpu", "--from", first)
+    done = octet(*words, "-o", again)
+    assert done.returncode == 0, done.stderr
+    assert again.read_bytes() == first.read_bytes()
+    # It is about that caption, and no other.
+    assert octet(*words, "-p", "a heart", "-o", other).returncode == 0
+    assert "left_out" not in pixels(other)[1]
 
 
 def test_flags_change_what_they_say(generate, model):  # noqa: F811
@@ -101,10 +116,14 @@ def test_strange_metadata(generate, model, tmp_path):  # noqa: F811
     assert generate(model).returncode == 0
     with Image.open(generate.out / "out.png") as image:
         image.load()
-    for key, value in (("linears", "int3"), ("seed", "-1"), ("steps", "1e9"), ("guidance", "x")):
+    for key, value in (("linears", "int3"), ("seed", "-1"), ("steps", "1e9"), ("guidance", "x"),
+                       ("steps", "0"), ("steps", "1001"), ("guidance", "nan"), ("preset", "none")):
         info = PngInfo()
         for each, text in {**image.text, key: value}.items():
             info.add_text(each, text)
         image.save(tmp_path / "odd.png", pnginfo=info)
         done = generate(model, *NONE, "--from", tmp_path / "odd.png")
-        assert f"{key} '{value}'" in only_sentence(done)
+        sentence = only_sentence(done)
+        assert "odd.png: its metadata" in sentence and value in sentence
+        assert f"{key} '{value}'" in sentence or key in ("steps", "guidance", "preset")
+        assert "--" not in sentence

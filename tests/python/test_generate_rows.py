@@ -73,7 +73,7 @@ def test_csv(generate, model, tmp_path):  # noqa: F811
     ({"prompt": "a", "size": "big"}, "big"),
     ({"prompt": "a", "width": 8}, "expected size, or width and height"),
     ({"prompt": "a", "caption": "b"}, "both caption and prompt"),
-    ({"prompt": "a", "sead": 1}, "'sead' is not known"),
+    ({"prompt": "a", "sede": 1}, "or name, did you mean seed?"),
     ({"prompt": "a", "size": "9x9"}, "9x9"),
     ({"prompt": "a", "seed": 1.5}, "seed is '1.5'"),
     ({"prompt": 5}, "prompt is 5, expected text in quotes"),
@@ -88,9 +88,28 @@ def test_what_is_wrong_with_a_row_names_it(generate, model, tmp_path, row, part)
     assert list(made(generate)) == ["out-line-1.png"]
 
 
+@pytest.mark.parametrize("row", ['{"prompt": "a", "seed": 1, "seed": 2}',
+                                 '{"seed": 1, "caption": {"x": [{"seed": 1, "seed": 2}]}}'])
+def test_a_key_that_a_row_has_twice(generate, model, tmp_path, row):  # noqa: F811
+    path = tmp_path / "list.jsonl"
+    path.write_text(f"{row}\n")
+    sentence = only_sentence(generate(model, "--caption", path))
+    assert f"{path}, line 1: has the key 'seed' twice" in sentence
+
+
+def test_errors_come_in_the_order_of_lines(generate, model, tmp_path):  # noqa: F811
+    path = tmp_path / "list.jsonl"
+    path.write_text('{"prompt": "a", "size": "9x9"}\n{"prompt": 5}\n{}\n{"prompt": "fine"}\n')
+    done = generate(model, "--caption", path)
+    *errors, last = done.stderr.splitlines()
+    assert [line.count(f"{path}, line {i + 1}: ") for i, line in enumerate(errors)] == [1, 1, 1]
+    assert "3 of 4 captions failed" in last
+
+
 def test_what_is_wrong_with_a_table(generate, model, tmp_path):  # noqa: F811
     path = tmp_path / "list.csv"
     for text, part in (("prompt,colour\na,b\n", "the column 'colour'"), ("", "no captions"),
+                       ("Prompt\na\n", "did you mean prompt?"),
                        ("prompt;seed\na;1\n", "with commas between them"),
                        ("prompt,seed\na,1\nb\n", "line 3: has 1 cells, expected 2"),
                        ("prompt,prompt\na,b\n", "the column 'prompt' twice"),

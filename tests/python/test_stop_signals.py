@@ -131,6 +131,20 @@ def test_nothing_is_finished_yet(built_program, generate, model, stage, which):
     assert whole_pictures(generate.out) == 0
 
 
+def test_a_list_counts_the_pictures_of_all(built_program, generate, model, tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(f"{tiny.CAPTION}\n" * 6)
+    words = command(built_program("octet"), model, generate.out / "{name}.png", ["--steps", "1000"])
+    words.remove("-q")
+    words[words.index("--caption") + 1] = rows
+    run = Running(words)
+    run.wait_for("1/6 line-1: denoising")
+    run.send(signal.SIGINT)
+    code, sentences = run.end()
+    assert code == 130
+    assert sentences == ["octet: stopped on request; 0 of 6 pictures are complete"]
+
+
 @pytest.mark.parametrize("which", CODES)
 def test_finished_latents_become_pictures(built_program, generate, model, which):
     flags = ("--size", "32x32", "--steps", 10, "--images", 100)
@@ -212,14 +226,29 @@ def test_a_benchmark_has_nothing_to_save(built_program, tmp_path, which):
 def test_a_calibration_is_kept_and_goes_on(built_program, planted, caption, tmp_path, which):
     statistics = tmp_path / "activations.safetensors"
     words = [built_program("octet"), "quantize", "--device", "cpu", "--threads", "1", planted,
-             "--captions", caption, "--statistics", statistics, "--calibration-size", "256x256"]
-    run = Running.on_a_terminal([*words, "--calibration-steps", 1000])
+             tmp_path / "new" / "out", "--recipe", "smoothquant", "--statistics", statistics,
+             "--calibration-size", "256x256", "--calibration-steps", 1000, "--captions"]
+    run = Running.on_a_terminal([*words, caption])
     run.wait_for(r"calibrate .* [1-9]\d*/1000")
     run.send(which)
     code, (stopping, sentence) = run.end()
     assert code == CODES[which] and "stopping" in stopping
-    assert "of 1000 steps of calibration are done" in sentence
+    done = re.search(r"; (\d+) of 1000 steps of calibration are done; the same command resumes",
+                     sentence)
     assert [path.name for path in tmp_path.iterdir()] == [statistics.name]
+    if which != signal.SIGINT:  # once is enough
+        return
+    # Others would lose it.
+    kept = statistics.read_bytes()
+    run = Running([*words, caption, caption])
+    code, (sentence,) = run.end()
+    assert code == 1 and "unfinished calibration; give the same captions" in sentence
+    assert statistics.read_bytes() == kept
+    # It goes on where it was, and says so from the first line on.
+    run = Running([*words, caption])
+    run.wait_for(f"calibrate: {done[1]}/1000 steps")
+    run.send(which)
+    run.end()
 
 
 def test_a_calibration_can_be_stopped_before_its_first_step(built_program, planted, caption,

@@ -17,6 +17,10 @@ namespace octet {
 // Everything else is unchanged, in any script.
 OCTET_API std::string printable(std::string_view text);
 
+// The text as one word of a POSIX shell, in quotes only where it needs them: for hints that are
+// commands.
+OCTET_API std::string shell_word(std::string_view text);
+
 OCTET_API std::string human_bytes(uint64_t bytes);                      // "9.58 GB"
 OCTET_API std::string counted(size_t count, const std::string& thing);  // "1 picture", "8 pictures"
 
