@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "commands.h"
 #include "octet/error.h"
+#include "octet/local_models.h"
 #include "octet/tools/report.h"
 #include "output.h"
 
@@ -14,6 +17,22 @@ namespace {
 void say_default(const CommonFlags& flags, const char* what, const std::string& value,
                  const Config& config) {
   if (!flags.quiet) say(flags, fmt::format("{}: {} (from {})", what, value, config.file));
+}
+
+// A relative path would mean another folder in each: what is neither here nor pulled is told as the
+// configuration's slip, not as a model to be fetched.
+void check_configured(const Config& config, const char* key, const std::string& model) {
+  std::error_code ignored;
+  const std::filesystem::path path = model;
+  if (path.is_absolute() || std::filesystem::exists(path, ignored)) return;
+  try {
+    find_pulled(model);
+  } catch (const Error&) {
+    throw Error(
+        fmt::format("{}: {} is '{}', and nothing of this name was pulled; octet pull fetches "
+                    "models of the Hub, and a folder needs its absolute path or ~/...",
+                    config.file, key, model));
+  }
 }
 
 }  // namespace
@@ -34,10 +53,12 @@ void use_configured_device(CommonFlags& flags) {
 void use_configured_model(const CommonFlags& flags, ModelOptions& options) {
   const Config config = read_config();
   if (options.model.empty() && config.model) {
+    check_configured(config, "model", *config.model);
     options.model = *config.model;
     say_default(flags, "model", options.model, config);
   }
   if (options.base.empty() && config.base) {
+    check_configured(config, "base", *config.base);
     options.base = *config.base;
     say_default(flags, "base", options.base, config);
   }

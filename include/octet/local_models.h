@@ -18,6 +18,9 @@ struct LocalModel {
   // point"; empty: it has no networks that Octet knows.
   std::string runs = {};
   std::string problem = {};  // why it does not run; empty if it does
+  // It has networks alone, as octet quantize makes them: text encoder, VAE or another network come
+  // from the model that is its base.
+  bool needs_base = false;
 };
 
 struct ListRequest {

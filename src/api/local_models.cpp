@@ -7,6 +7,7 @@
 #include "formats/boundary.h"
 #include "hub/cache.h"
 #include "hub/pulled.h"
+#include "models/family.h"
 #include "octet/inspect.h"
 
 namespace octet {
@@ -28,6 +29,16 @@ std::string runs_of(const ModelSummary& summary) {
   return others > 0 ? "floating point" : "";
 }
 
+// Whether all of its parts are there; reads no weights.
+bool is_whole(const std::string& path) {
+  try {
+    models::family_of(path).find({.model = path});
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 void look_into(LocalModel& model) {
   try {
     const ModelSummary summary = inspect_model(model.folder);
@@ -36,6 +47,7 @@ void look_into(LocalModel& model) {
     if (model.runs.empty() && model.problem.empty()) {
       model.problem = "it has no networks that Octet runs";
     }
+    if (!model.runs.empty()) model.needs_base = !is_whole(model.folder);
   } catch (const Error& error) {
     model.problem = error.what();
   }
@@ -72,10 +84,14 @@ void add_folder(std::vector<LocalModel>& models, const std::string& path) {
   }
   check(!error, "{}: cannot be read: {}", path, error.message());
   std::sort(inside.begin(), inside.end());
+  const size_t before = models.size();
   for (const std::string& each : inside) {
     LocalModel model = folder_model(each);
     if (!model.runs.empty()) models.push_back(std::move(model));
   }
+  if (models.size() > before) return;
+  itself.problem = "there are no models in it";
+  models.push_back(std::move(itself));
 }
 
 }  // namespace
@@ -88,8 +104,14 @@ std::vector<LocalModel> list_models(const ListRequest& request) try {
     LocalModel model{.name = repo, .kind = "pulled"};
     const hub::RepoCache cache(hub::cache_folder(request.cache_dir), repo);
     model.bytes = hub::bytes_on_disk(cache.folder().string());
-    model.folder = hub::any_snapshot(repo, request.cache_dir);
-    if (model.folder.empty()) {
+    try {
+      model.folder = hub::any_snapshot(repo, request.cache_dir);
+    } catch (const Error& error) {
+      model.problem = error.what();
+    }
+    if (!model.problem.empty()) {
+      model.folder = cache.folder().string();
+    } else if (model.folder.empty()) {
       model.folder = cache.folder().string();
       model.problem = "nothing of it is complete; octet pull " + repo + " goes on";
     } else {

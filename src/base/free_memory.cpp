@@ -135,12 +135,12 @@ std::optional<FreeMemory> free_memory(const fs::path& root) {
   return free;
 }
 
-void check_free_memory(const std::string& what, double bytes, const std::string& remedy) {
+void check_free_memory(const std::string& what, double bytes, const Sentence& remedy) {
   const auto free = free_memory();
   if (!free || bytes <= free->bytes) return;
-  throw OutOfMemory(fmt::format(
-      "{} needs about {:.1f} GB of memory, and {:.1f} GB are free{}; {}", what, bytes * 1e-9,
-      free->bytes * 1e-9, free->is_limited ? " below its control group's limit" : "", remedy));
+  throw OutOfMemory(sentence("{} needs about {:.1f} GB of memory, and {:.1f} GB are free{}; {}",
+                             what, bytes * 1e-9, free->bytes * 1e-9,
+                             free->is_limited ? " below its control group's limit" : "", remedy));
 }
 
 }  // namespace octet

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "octet/sentence.h"
+
 namespace octet {
 
 struct FreeMemory {
@@ -20,6 +22,6 @@ std::optional<FreeMemory> free_memory(const std::filesystem::path& root = "/");
 // Linux promises memory that it does not have and kills whoever touches it: count first. Throws
 // Error, beginning with `what` and ending with `remedy`, when fewer than `bytes` are free.
 void check_free_memory(const std::string& what, double bytes,
-                       const std::string& remedy = "use something smaller");
+                       const Sentence& remedy = "use something smaller");
 
 }  // namespace octet

@@ -20,7 +20,7 @@ DeviceTraits read_traits(int index) {
         found.devices.size() - 1);
   const CudaDevice& device = found.devices[static_cast<size_t>(index)];
   const std::string reason = why_unsupported(device.major, device.minor);
-  check(reason.empty(), "device cuda:{}: {}: {}; use the `device` cpu", index, device.name, reason);
+  check(reason.empty(), "device cuda:{}: {}: {}; use `device` cpu", index, device.name, reason);
   DeviceTraits traits;
   traits.index = index;
   traits.name = device.name;

@@ -115,7 +115,7 @@ std::unique_ptr<Backend> select_backend(const DeviceRequest& request) {
       if (request.device != "cuda" && gpu.name != request.device && gpu.name != "cuda") continue;
       const bool is_last = &gpu == &gpus.back();
       if (request.device == "cuda" && !gpu.unavailable.empty() && !is_last) continue;
-      check(gpu.unavailable.empty(), "device {}: {}; use the `device` cpu", request.device,
+      check(gpu.unavailable.empty(), "device {}: {}; use `device` cpu", request.device,
             gpu.unavailable);
       return make_cuda(gpu.name, request);
     }

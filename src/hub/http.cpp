@@ -223,7 +223,7 @@ bool lacks_thread(CURLcode code, std::string_view details) {
   }
   const bool is_of_proxy = is_about_proxy(code, details);
   const bool is_plain = *details != '\0' && !is_of_proxy;
-  const char* hint = "is there a network? What was fetched is kept, pull again to resume";
+  const char* hint = "is there a network? With one, pull again: it resumes";
   if (code == CURLE_PEER_FAILED_VERIFICATION) {
     hint = "is there a proxy in between, or are the ca-certificates missing?";
   } else if (is_of_proxy) {

@@ -1,6 +1,8 @@
 // Models on this machine, and the user's configuration.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "formats/boundary.h"
 #include "octet/tools/report.h"
 #include "report/json.h"
@@ -12,7 +14,7 @@ using namespace report;
 
 static void to_json(Json& json, const LocalModel& model) {
   json = joined({OCTET_FIELDS(model, name, kind, folder, bytes), OCTET_KNOWN_FIELDS(model, runs),
-                 OCTET_KNOWN_FIELDS(model, problem)});
+                 OCTET_KNOWN_FIELDS(model, problem), OCTET_FIELDS(model, needs_base)});
 }
 
 std::string to_json(const ModelList& list) try {
@@ -25,11 +27,16 @@ std::string to_json(const ModelList& list) try {
 }
 
 std::string to_text(const ModelList& list, Detail detail) try {
-  std::string names, problems;
+  std::string names, problems, empty;
   Table table({"model", "runs", "size"}, 2);
   const auto add = [&](const LocalModel& model, const std::string& name) {
+    if (model.kind == "folder" && model.runs.empty()) {
+      empty += fmt::format("{}: {}\n", printable(model.name), printable(model.problem));
+      return;  // what was named has no model: not a row, and told in any case
+    }
     names += printable(model.name) + "\n";
-    table.add({name, model.runs.empty() ? "-" : model.runs, human_bytes(model.bytes)});
+    const std::string runs = model.runs + (model.needs_base ? ", needs --base" : "");
+    table.add({name, model.runs.empty() ? "-" : runs, human_bytes(model.bytes)});
     if (!model.problem.empty()) {
       problems += fmt::format("{}: {}\n", printable(model.name), printable(model.problem));
     }
@@ -37,8 +44,8 @@ std::string to_text(const ModelList& list, Detail detail) try {
   for (const LocalModel& model : list.models) add(model, printable(model.name));
   if (list.small) add(*list.small, "the small model of octet demo");
   if (detail == Detail::brief) return names;
-  std::string text = table.text();
-  if (list.models.empty()) {
+  std::string text = table.text() + empty;
+  if (std::ranges::all_of(list.models, [](const LocalModel& each) { return each.runs.empty(); })) {
     text += "Nothing was pulled; octet pull ideogram-ai/ideogram-4-fp8 fetches a model.\n";
   }
   text += fmt::format("Pulled models are in {}\n", printable(list.cache_dir));

@@ -215,17 +215,18 @@ std::string to_text(const RenderReport& report, Detail detail) try {
   const std::string recorded =
       report.recorded_steps == 0
           ? ""
-          : fmt::format("{} steps were replayed from a recording and are not counted here.\n",
-                        report.recorded_steps);
+          : fmt::format("{} replayed from a recording and not counted here.\n",
+                        counted(static_cast<size_t>(report.recorded_steps), "step"));
   const LinearCount& of_text = report.text_linears;
   const std::string text_linears =
       of_text.int8 + of_text.fake == 0 ? "" : "Text encoder: " + linears_text(of_text) + "\n";
   return fmt::format(
       "{}\n\n{}{}\nLinears: {}\n{}Weights: {}\nText encoder {:.1f} s ({} tokens), loading {:.1f} "
-      "s, {} steps {:.1f} s, decoding {:.1f} s; peak memory {}; checkpoint {}\n",
+      "s, {} {:.1f} s, decoding {:.1f} s; peak memory {}; checkpoint {}\n",
       report.device, kernels.text(), recorded, linears_text(report.linears), text_linears,
-      report.places, report.text_s, report.text_tokens, report.load_s, report.steps,
-      report.denoise_s, report.decode_s, human_bytes(report.peak_bytes), report.checkpoint);
+      report.places, report.text_s, report.text_tokens, report.load_s,
+      counted(static_cast<size_t>(report.steps), "step"), report.denoise_s, report.decode_s,
+      human_bytes(report.peak_bytes), report.checkpoint);
 } catch (...) {
   rethrow_as_error();
 }

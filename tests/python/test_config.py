@@ -92,6 +92,7 @@ def test_defaults_are_said(octet, model, config, tmp_path):  # noqa: F811
     ("[octet]", 'expected key = "value"'),
     ('model = "a"\nmodel = "b"', "line 2: model was given before"),
     ('device = "gpu"', "device is 'gpu', expected auto"),
+    ('model = "models/none"', "model is 'models/none', and nothing of this name was pulled"),
     ('model = "\x1b"', "line 1"),
 ])
 def test_mistakes_name_the_line(octet, config, text, part):  # noqa: F811

@@ -40,6 +40,19 @@ def cache(model, tmp_path):  # noqa: F811
     return hub
 
 
+@pytest.mark.parametrize("odd", ["a pipe", "a folder"])
+def test_a_damaged_repository_is_a_row(octet, cache, monkeypatch, odd):  # noqa: F811
+    monkeypatch.setenv("HF_HUB_CACHE", str(cache))
+    ref = cache / "models--owner--model/refs/main"
+    ref.unlink()
+    os.mkfifo(ref) if odd == "a pipe" else ref.mkdir()
+    done = octet("list", "--json", "-")
+    by_name = {each["name"]: each for each in json.loads(done.stdout)["models"]}
+    assert f"refs/main: is {odd}" in by_name["owner/model"]["problem"]
+    assert "octet pull owner/begun" in by_name["owner/begun"]["problem"]
+    assert f"refs/main: is {odd}" in octet("list", "-v").stdout
+
+
 def test_models_are_listed(octet, cache, model, repository, monkeypatch):  # noqa: F811
     monkeypatch.setenv("HF_HUB_CACHE", str(cache))
     result = json.loads(octet("list", model.parent, "--json", "-").stdout)
@@ -62,6 +75,23 @@ def test_models_are_listed(octet, cache, model, repository, monkeypatch):  # noq
         "owner/begun", "owner/model", "owner/other"]
     empty = octet("list", "--cache-dir", cache / "none")
     assert "octet pull ideogram-ai/ideogram-4-fp8" in empty.stdout
+
+
+def test_what_a_folder_lacks_is_said(octet, cache, model, tmp_path):  # noqa: F811
+    networks, nothing = tmp_path / "networks", tmp_path / "my dir"
+    for part in ("transformer", "unconditional_transformer"):
+        (networks / part).mkdir(parents=True)
+        for file in (model / part).iterdir():
+            (networks / part / file.name).symlink_to(file)
+    nothing.mkdir()
+    words = ("list", model, networks, nothing, "--cache-dir", cache / "none")
+    text = octet(*words).stdout
+    (row,) = [line for line in text.splitlines() if line.startswith(str(networks))]
+    assert ", needs --base" in row and text.count("needs --base") == 1
+    assert f"{nothing}: there are no models in it" in text
+    assert str(nothing) not in octet(*words, "-q").stdout
+    models = json.loads(octet(*words, "--json", "-").stdout)["models"]
+    assert [each["needs_base"] for each in models[:2]] == [False, True]
 
 
 def test_a_folder_that_is_not_there(octet, cache, tmp_path):  # noqa: F811

@@ -93,7 +93,8 @@ void E2eBencher::use_random_weights() {
   const EngineInfo info = session_->info();
   auto bytes = static_cast<double>(session_->work_bytes().of(job_->extent()));
   for (const PartPlace& place : info.plan) bytes += static_cast<double>(place.bytes);
-  check_free_memory(fmt::format("bench e2e: all parts with {} layers", request_.layers), bytes);
+  check_free_memory(fmt::format("bench e2e: all parts with {} layers", request_.layers), bytes,
+                    sentence("give fewer `layers` or a smaller `size`"));
 }
 
 void E2eBencher::use_model() {

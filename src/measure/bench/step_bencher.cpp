@@ -130,7 +130,7 @@ void StepBencher::count_weights() {
       static_cast<double>(count.bytes()) + static_cast<double>(work.all()) + features + staged;
   check_free_memory(fmt::format("bench step: {} layers at {} x {} pixels", request_.layers,
                                 request_.width, request_.height),
-                    bytes, "fewer layers or fewer pixels take less");
+                    bytes, sentence("give fewer `layers` or a smaller `size`"));
   if (parameters_ >= kManyWeights) announce(bytes);
 }
 
