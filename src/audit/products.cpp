@@ -71,10 +71,10 @@ bool may_convert(std::string_view op) {
 
 }  // namespace
 
-int64_t elements_of(const Operand& operand) {
-  if (operand.dims.empty()) return 0;
+int64_t elements_of(std::span<const int64_t> dims) {
+  if (dims.empty()) return 0;
   int64_t elements = 1;
-  for (const int64_t dim : operand.dims) {
+  for (const int64_t dim : dims) {
     if (dim <= 0 || elements > std::numeric_limits<int64_t>::max() / 16 / dim) return 0;
     elements *= dim;
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -30,7 +31,8 @@ const Operand* activations_operand(std::string_view op, const Signature& signatu
 std::optional<WorkClass> gemm_of_types(ScalarType a, ScalarType weight);
 
 // Elements; 0 if it is not a tensor, or has absurdly many.
-int64_t elements_of(const Operand& operand);
+int64_t elements_of(std::span<const int64_t> dims);
+inline int64_t elements_of(const Operand& operand) { return elements_of(operand.dims); }
 
 constexpr bool is_code(ScalarType type) {
   return type == ScalarType::int8 || type == ScalarType::uint8 || type == ScalarType::fp8 ||

@@ -1,6 +1,8 @@
 #include "audit/waiting_weights.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 namespace octet::audit {
@@ -37,6 +39,32 @@ Dims without_ones(Dims dims) {
   std::erase(dims, 1);
   return dims;
 }
+
+// The same without an allocation: traces of many shapes compare each with all that wait. Of more
+// dims than any weight has, none.
+struct FewDims {
+  std::array<int64_t, 12> values;
+  size_t size = 0;
+
+  explicit FewDims(const Dims& dims) {
+    for (const int64_t dim : dims) {
+      if (dim == 1) continue;
+      if (size == values.size()) {
+        size = 0;
+        return;
+      }
+      values[size++] = dim;
+    }
+  }
+  int64_t back() const { return values[size - 1]; }
+  int64_t elements() const { return elements_of(std::span(values.data(), size)); }
+  // Whether it is the other, perhaps several times.
+  bool ends_with(const FewDims& other) const {
+    return other.size > 1 && size >= other.size &&
+           std::equal(other.values.begin(), other.values.begin() + other.size,
+                      values.begin() + (size - other.size));
+  }
+};
 
 bool is_padded(int64_t size, int64_t wanted) {
   const int64_t padding = size - wanted;
@@ -106,27 +134,25 @@ int64_t rows_of_several(const Dims& dims, int64_t n, int64_t k) {
 }  // namespace
 
 bool is_same_matrix(const std::vector<int64_t>& operand, const std::vector<int64_t>& dims) {
-  const Dims seen = without_ones(operand), known = without_ones(dims);
-  return known.size() > 1 && seen.size() >= known.size() &&
-         std::equal(known.rbegin(), known.rend(), seen.rbegin());
+  return FewDims(operand).ends_with(FewDims(dims));
 }
 
 bool may_be_view(const std::vector<int64_t>& operand, const std::vector<int64_t>& dims) {
-  const Dims seen = without_ones(operand), known = without_ones(dims);
-  if (seen.size() < 2 || known.size() < 2) return false;
-  if (is_same_matrix(operand, dims)) return true;
-  const int64_t elements = elements_of({.type = {}, .dims = known});
+  const FewDims seen(operand), known(dims);
+  if (seen.size < 2 || known.size < 2) return false;
+  if (seen.ends_with(known)) return true;
+  const int64_t elements = known.elements();
   // Blocks of a row tell no rows.
   constexpr int64_t kMostBlock = 256;
   int64_t last = 1;
-  for (size_t i = seen.size(); i-- > 0 && last < elements;) last *= seen[i];
-  if (known.size() == 2 && known[1] <= kMostBlock && last == elements) return true;
-  if (elements == 0 || elements_of({.type = {}, .dims = seen}) != elements) return false;
+  for (size_t i = seen.size; i-- > 0 && last < elements;) last *= seen.values[i];
+  if (known.size == 2 && known.values[1] <= kMostBlock && last == elements) return true;
+  if (elements == 0 || seen.elements() != elements) return false;
   if (seen.back() == known.back()) return true;
   int64_t rows = 1;
-  for (const int64_t dim : seen) {
-    rows *= dim;
-    if (rows >= known[0]) return rows == known[0];
+  for (size_t i = 0; i < seen.size; ++i) {
+    rows *= seen.values[i];
+    if (rows >= known.values[0]) return rows == known.values[0];
   }
   return false;
 }
