@@ -29,25 +29,73 @@ const Rgb& first_colour(const Group& group, size_t member, const Words& words) {
   return group.colours[has_two ? 0 : member % group.colours.size()];
 }
 
+// "red heart"
+std::string phrase_of(const Group& thing, size_t member, const Words& words) {
+  return words.name_of(first_colour(thing, member, words)) + " " + words.things[*thing.thing].noun;
+}
+
 // "a red heart", with the article's first letter as given.
-std::string described(const Group& thing, size_t member, const Words& words, std::string article) {
-  const std::string phrase =
-      words.name_of(first_colour(thing, member, words)) + " " + words.things[*thing.thing].noun;
+std::string with_article(const std::string& phrase, std::string article) {
   const bool is_vowel = std::string_view("aeiou").find(phrase[0]) != std::string_view::npos;
   return article + (is_vowel ? "n " : " ") + phrase;
 }
 
+// "A picture with a red heart and ..."
+class SceneText {
+ public:
+  void add(const std::string& part) {
+    text_ += (text_.empty() ? "A picture with " : " and ") + part;
+  }
+  std::string text() const { return text_.empty() ? "A picture" : text_; }
+
+ private:
+  std::string text_;
+};
+
 // As those of the training, of what is painted: the text itself would speak of what is not.
 std::string description_of(const Scene& scene, const Words& words) {
-  std::string description;
-  const auto add = [&](const std::string& part) {
-    description += (description.empty() ? "A picture with " : " and ") + part;
+  SceneText text;
+  for (const Group& group : scene.groups) {
+    for (const std::string& word : group.words) text.add("the word \"" + word + "\"");
+    for (size_t i = 0; group.thing && i < group.count; ++i) {
+      text.add(with_article(phrase_of(group, i, words), "a"));
+    }
+  }
+  return text.text();
+}
+
+// The same for people, who count: "4 gold stars".
+std::string summary_of(const Scene& scene, const Words& words) {
+  SceneText text;
+  for (const Group& group : scene.groups) {
+    for (const std::string& word : group.words) text.add("the word \"" + word + "\"");
+    for (size_t i = 0, end = 0; group.thing && i < group.count; i = end) {
+      const std::string phrase = phrase_of(group, i, words);
+      while (end < group.count && phrase_of(group, end, words) == phrase) ++end;
+      text.add(end == i + 1 ? with_article(phrase, "a")
+                            : fmt::format("{} {}", end - i, plural_of(phrase)));
+    }
+  }
+  return text.text();
+}
+
+// What has the colours of the background, because the text says so.
+std::vector<std::string> warnings_of(const Scene& scene, const Words& words) {
+  constexpr double kUnseen = 0.12;
+  std::vector<std::string> warnings;
+  const auto is_ground = [&](const Rgb& colour) {
+    return std::ranges::all_of(
+        scene.background, [&](const Rgb& ground) { return distance(colour, ground) < kUnseen; });
   };
   for (const Group& group : scene.groups) {
-    for (const std::string& word : group.words) add("the word \"" + word + "\"");
-    for (size_t i = 0; group.thing && i < group.count; ++i) add(described(group, i, words, "a"));
+    if (!std::ranges::all_of(group.colours, is_ground)) continue;
+    const std::string what =
+        group.thing ? "the " + phrase_of(group, 0, words)
+                    : fmt::format("the {} word \"{}\"", words.name_of(group.colours.front()),
+                                  group.words.front());
+    warnings.push_back(fmt::format("{} can hardly be seen: the background has its colour", what));
   }
-  return description.empty() ? "A picture" : description;
+  return warnings;
 }
 
 // Descriptions of the training are ASCII. Marks that it never saw mix up the letters of the words
@@ -77,7 +125,7 @@ ordered_json element_from(const Group& group, size_t member, const Box& box, con
   element["bbox"] = bbox(box);
   ordered_json palette = ordered_json::array();
   if (group.thing) {
-    element["desc"] = described(group, member, words, "A");
+    element["desc"] = with_article(phrase_of(group, member, words), "A");
     const bool has_two = words.things[*group.thing].usual.size() > 1;
     palette.push_back(hexadecimal(first_colour(group, member, words)));
     if (has_two) palette.push_back(hexadecimal(group.colours[1]));
@@ -133,6 +181,8 @@ WrittenCaption caption_from_text(std::string_view text, const Words& words) {
   ordered_json caption;
   caption["high_level_description"] =
       says_it ? description_from(text) : description_of(scene, words);
+  written.summary = says_it ? description_from(text) : summary_of(scene, words);
+  written.warnings = warnings_of(scene, words);
   caption["compositional_deconstruction"]["background"] = background_from(scene.background, words);
   caption["compositional_deconstruction"]["elements"] = std::move(elements);
   written.caption = caption.dump();

@@ -29,11 +29,15 @@ double nearest(const Rgb& colour, std::span<const Rgb> others) {
 class Chooser {
  public:
   Chooser(const Scene& scene, const Words& words) : words_(words) {
-    for (const Negation& each : scene.negations) {
-      // Those of a thing that is not wanted are of that thing alone: "no red stars".
-      if (each.thing) continue;
-      forbidden_.insert(forbidden_.end(), each.colours.begin(), each.colours.end());
-    }
+    forbid(scene, [](const Negation& each) { return !each.thing && !each.group; });
+  }
+
+  // For one group: also what is forbidden of it alone, as in "no red stars" and "a heart, not red".
+  Chooser(const Scene& scene, size_t group, const Words& words) : Chooser(scene, words) {
+    const std::optional<size_t> thing = scene.groups[group].thing;
+    forbid(scene, [&](const Negation& each) {
+      return each.group == group || (each.thing && each.thing == thing);
+    });
   }
 
   Rgb ground_for(const Scene& scene) const {
@@ -68,6 +72,14 @@ class Chooser {
   }
 
  private:
+  template <class Condition>
+  void forbid(const Scene& scene, const Condition& condition) {
+    for (const Negation& each : scene.negations) {
+      if (!condition(each)) continue;
+      forbidden_.insert(forbidden_.end(), each.colours.begin(), each.colours.end());
+    }
+  }
+
   bool allows(const Rgb& colour) const {
     return std::ranges::none_of(forbidden_,
                                 [&](const Rgb& each) { return words_.is_kind_of(colour, each); });
@@ -100,11 +112,13 @@ void choose_colours(Scene& scene, const Words& words) {
   for (const Group& group : scene.groups) {
     used.insert(used.end(), group.colours.begin(), group.colours.end());
   }
-  for (Group& group : scene.groups) {
+  for (size_t i = 0; i < scene.groups.size(); ++i) {
+    Group& group = scene.groups[i];
+    const Chooser own(scene, i, words);
     if (group.thing) {
-      chooser.choose_for_thing(group, scene.background, used);
+      own.choose_for_thing(group, scene.background, used);
     } else if (group.colours.empty()) {
-      group.colours = {chooser.ink_on(scene.background)};
+      group.colours = {own.ink_on(scene.background)};
     }
   }
 }

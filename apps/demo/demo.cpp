@@ -78,9 +78,12 @@ DemoPrompt demo_prompt(const std::string& text) {
   const std::string wrapped = wrap_plain_text(text);
   const std::string words = (fs::path(find_demo_model()) / kDemoWords).string();
   std::error_code ignored;
-  if (!fs::is_regular_file(words, ignored)) return {.caption = wrapped, .left_out = {}};
+  if (!fs::is_regular_file(words, ignored)) return {.caption = wrapped, .summary = text};
   demo::WrittenCaption written = demo::caption_from_text(text, demo::read_words(words));
-  return {.caption = std::move(written.caption), .left_out = std::move(written.left_out)};
+  return {.caption = std::move(written.caption),
+          .summary = std::move(written.summary),
+          .left_out = std::move(written.left_out),
+          .warnings = std::move(written.warnings)};
 }
 
 }  // namespace octet

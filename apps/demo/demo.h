@@ -20,12 +20,15 @@ inline constexpr uint64_t kDemoSeed = 7;
 GenerateRequest demo_request(const std::string& caption = {});
 
 // A caption for that model from plain text: objects, colours, places, and words to be painted, in
-// quotes or capitals. `left_out` names whatever of the text is not in it. Throws InvalidRequest if
-// nothing in it can be painted, or a word has letters that the model does not know. For a model
-// without words.json, the vocabulary, this is wrap_plain_text(), which leaves nothing out.
+// quotes or capitals. `summary` says what is in it, `left_out` names whatever of the text is not,
+// and `warnings` what nobody will see. Throws InvalidRequest if nothing in it can be painted, or a
+// word has letters that the model does not know. For a model without words.json, the vocabulary,
+// this is wrap_plain_text(), which leaves nothing out.
 struct DemoPrompt {
   std::string caption;
+  std::string summary;
   std::vector<std::string> left_out;
+  std::vector<std::string> warnings;
 };
 DemoPrompt demo_prompt(const std::string& text);
 

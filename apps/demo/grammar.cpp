@@ -13,7 +13,7 @@ constexpr std::pair<Role, std::string_view> kRoles[] = {
      "who there here and with plus then also too but just only of is are was were be being been "
      "has have having should must will it's that's there's let's please draw paint show make "
      "create generate render give want need would like i i'd me we you can could do some any "
-     "written drawn painted picture image drawing exactly s "},
+     "write written drawn painted picture image exactly s "},
     {Role::article, " a an the this these those that its my your our their his her another any "},
     {Role::pronoun, " it them that this which these those "},
     {Role::plain_adjective, " plain solid flat simple "},
@@ -153,7 +153,10 @@ class Tokenizer {
 
   void step() {
     const char c = text_[at_];
-    if (c == '"' || c == '\'') {
+    if (is_contracted_and()) {
+      add_word(/*taken_before=*/1);
+      ++at_;
+    } else if (c == '"' || c == '\'') {
       const size_t close = closing_quote(text_, at_);
       if (close == text_.npos) {
         ++at_;
@@ -176,6 +179,8 @@ class Tokenizer {
       tokens_.back().lower = "and";
     } else if (c == '/' || c == '|') {
       add(Token::Kind::mark, ",", 1);
+    } else if (c == ':' && !tokens_.empty() && tokens_.back().is("no")) {
+      add(Token::Kind::mark, ",", 1);  // "hearts, no: stars" wants stars
     } else if (std::string_view(",;.()!?\n").find(c) != std::string_view::npos) {
       add(Token::Kind::mark, std::string(1, c), 1);
     } else {
@@ -183,7 +188,18 @@ class Tokenizer {
     }
   }
 
-  void add_word() {
+  // "rock 'n' roll", where nobody quotes an n.
+  bool is_contracted_and() const {
+    if (!text_.substr(at_).starts_with("'n' ") || tokens_.empty()) return false;
+    const Token& last = tokens_.back();
+    return last.kind == Token::Kind::word && !octet::demo::is(last.lower, Role::letters) &&
+           !octet::demo::is(last.lower, Role::names_a_word) &&
+           !octet::demo::is(last.lower, Role::function) &&
+           !octet::demo::is(last.lower, Role::names_words);
+  }
+
+  void add_word(size_t taken_before = 0) {
+    at_ += taken_before;
     size_t end = at_;
     const auto is_apostrophe = [&] {
       return text_[end] == '\'' && end + 1 < text_.size() && is_letter(text_[end + 1]);
@@ -191,7 +207,15 @@ class Tokenizer {
     const auto is_part = [&] {
       return is_letter(text_[end]) && punctuation_at(text_.substr(end)).text.empty();
     };
-    while (end < text_.size() && (is_part() || is_apostrophe() || is_in_number(end))) ++end;
+    // "AT&T", "50%"
+    const auto joins = [&] {
+      const bool is_and = text_[end] == '&' && end + 1 < text_.size() && is_upper(text_[end + 1]);
+      return end > at_ && ((is_and && is_upper(text_[end - 1])) ||
+                           (text_[end] == '%' && is_digit(text_[end - 1])));
+    };
+    while (end < text_.size() && (is_part() || is_apostrophe() || is_in_number(end) || joins())) {
+      ++end;
+    }
     const std::string_view word = text_.substr(at_, end - at_);
     if (takes_times(word)) return;
     const bool joined = at_ > 1 && text_[at_ - 1] == '-' && is_letter(text_[at_ - 2]);
@@ -200,6 +224,11 @@ class Tokenizer {
     token.joined = joined;
     token.lower = token.text;
     for (char& c : token.lower) c = is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+    // "STOP!": these marks are part of what is painted, and end the clause all the same.
+    if (!is_shouted(token)) return;
+    for (; end < text_.size() && (text_[end] == '!' || text_[end] == '?'); ++end) {
+      token.text += text_[end];
+    }
   }
 
   // "3 x", "3 ×"

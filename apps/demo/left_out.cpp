@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string_view>
 
 #include "demo/grammar.h"
+#include "demo/parts.h"
 #include "demo/scene.h"
 
 namespace octet::demo {
@@ -88,6 +90,7 @@ class Account {
         all([&](const Box& box) { return lies_in(box, group.column); })) {
       claim(said.column);
     }
+    if (stand_side_by_side(boxes)) claim(said.side_by_side);
     if (index == 0) return;
     const std::vector<Box>& before = boxes_[index - 1];
     if (all([&](const Box& box) {
@@ -96,6 +99,13 @@ class Account {
         })) {
       claim(said.order);
     }
+  }
+
+  static bool stand_side_by_side(const std::vector<Box>& boxes) {
+    for (size_t i = 1; i < boxes.size(); ++i) {
+      if (!is_left(boxes[i - 1], boxes[i])) return false;
+    }
+    return true;
   }
 
   // "an arrow to the left", "a left arrow": the model's point to the right, wherever they are.
@@ -130,21 +140,34 @@ class Account {
   bool is_honoured(const Negation& negation) const {
     if (negation.always_there) return false;
     const bool only_colours = !negation.thing && negation.words.empty() && !negation.letters;
-    for (const Group& group : scene_.groups) {
+    for (size_t i = 0; i < scene_.groups.size(); ++i) {
+      const Group& group = scene_.groups[i];
+      if (negation.group && negation.group != i) continue;
       const bool has_colours = std::ranges::any_of(
           negation.colours, [&](const Rgb& colour) { return has_colour(group, colour); });
       const bool is_it = negation.thing && group.thing == negation.thing;
-      if (is_it && (negation.colours.empty() || has_colours)) return false;
+      const bool has_count = !negation.count || group.count == negation.count;
+      if (is_it && has_count && (negation.colours.empty() || has_colours)) return false;
       if (only_colours && has_colours) return false;
       if (negation.letters && !group.thing) return false;
+      if (group.thing && denies_part(negation.said, words_.things[*group.thing].noun)) return false;
       for (const std::string& word : negation.words) {
         if (std::ranges::find(group.words, word) != group.words.end()) return false;
       }
     }
-    return !only_colours || std::ranges::none_of(negation.colours, [&](const Rgb& colour) {
+    if (!only_colours || negation.group) return true;
+    return std::ranges::none_of(negation.colours, [&](const Rgb& colour) {
       return std::ranges::any_of(
           scene_.background, [&](const Rgb& ground) { return words_.is_kind_of(ground, colour); });
     });
+  }
+
+  // "a sun, no rays"
+  bool denies_part(const Span& said, const std::string& noun) const {
+    for (size_t i = said.first; i < said.first + said.count; ++i) {
+      if (may_have(noun, tokens_[i].lower)) return true;
+    }
+    return false;
   }
 
   void name_unclaimed(size_t index) {
@@ -153,7 +176,11 @@ class Account {
     if (token.kind == Token::Kind::quote) return name("\"" + token.text + "\"");
     if (token.kind == Token::Kind::colour) return name(token.text);
     if (token.is("of") && joins_painted(index)) return name(token.text);
-    if (is(token.lower, Role::function)) return;
+    if (is(token.lower, Role::function) && !is_noun(index)) return;
+    // "colour the star green"
+    const bool is_command = (token.is("colour") || token.is("color")) &&
+                            index + 1 < tokens_.size() && tokens_[index + 1].is("the");
+    if (is_command) return;
     // "on a horse": that the horse is left out says it all. Between what is painted it matters.
     if (is(token.lower, Role::joint) && next_is_painted(index) == false) return;
     if (is(token.lower, Role::joint) && is_about_picture(index)) return;
@@ -172,6 +199,22 @@ class Account {
       if (claimed_[i] || !is_function) return claimed_[i];
     }
     return std::nullopt;
+  }
+
+  // "a render of a heart", where nobody commands; "I ❤ NY", where nobody asks for anything.
+  bool is_noun(size_t index) const {
+    const auto is_any_of = [](const Token& token, std::initializer_list<std::string_view> words) {
+      return std::ranges::any_of(words, [&](std::string_view word) { return token.is(word); });
+    };
+    const Token& token = tokens_[index];
+    if (token.is("i")) {
+      return index + 1 == tokens_.size() || tokens_[index + 1].kind != Token::Kind::word ||
+             !(is(tokens_[index + 1].lower, Role::function) ||
+               is(tokens_[index + 1].lower, Role::negation));
+    }
+    return index > 0 && is_any_of(tokens_[index - 1], {"a", "an", "my", "your", "another"}) &&
+           is_any_of(token, {"draw", "paint", "show", "make", "create", "generate", "render",
+                             "give", "want", "need", "must", "write"});
   }
 
   // "in this picture"

@@ -23,14 +23,19 @@ class NegationReader {
     if (read_adjective() || read_not_only() || read_free()) return end_at(at_);
     at_ = after_trigger(at_);
     if (at_ == begin) return {};
+    result_.is_exchange = phrases_.is_any(begin, {"instead", "rather", "not"});
+    result_.is_of_noun = result_.is_exchange || phrases_.is_any(begin, {"other", "but", "never"}) ||
+                         is_contracted(begin);
+    is_neither_ = phrases_.is(begin, "neither") && !phrases_.is(at_, Role::article);
+    if (is_colour_in()) ++at_;
     // "nothing but a moon", "nothing else": true of all pictures here.
     if (phrases_.is(begin, "nothing") && phrases_.is_any(at_, {"but", "else", "except", "more"})) {
       result_.negations.push_back({.said = {begin, 2}});
       return end_at(at_ + 1);
     }
     if (is_about_place()) return end_at(end_of_clause());
-    for (size_t from = begin; read_one(from);) {
-      from = at_;
+    for (size_t from = first_of(begin), trigger = begin; read_one(from, trigger);) {
+      from = trigger = at_;
       const size_t next = further_one();
       if (next == at_) break;
       at_ = next;
@@ -46,6 +51,10 @@ class NegationReader {
       return !each.thing && !each.colours.empty();
     });
     result_.only_colours |= keeps_thread_;
+    const auto& all = result_.negations;
+    result_.is_alternative = is_neither_ && all.size() > 1 && all.back().thing &&
+                             !all.back().colours.empty() && !all.front().thing &&
+                             !all.front().colours.empty();
     return std::move(result_);
   }
 
@@ -67,6 +76,7 @@ class NegationReader {
     end += taken;
     one.said = {at_, end - at_};
     result_.negations.push_back(std::move(one));
+    result_.is_of_next = true;
     at_ = end;
     return true;
   }
@@ -110,9 +120,7 @@ class NegationReader {
   }
 
   size_t after_trigger(size_t at) const {
-    if (phrases_.is(at, "but") && at > 0 && phrases_.is_any(at - 1, {"anything", "everything"})) {
-      return at + 1;
-    }
+    if (is_exception(at)) return at + 1;
     for (const std::string_view phrase : kPhrases) {
       if (const size_t words = phrases_.starts_with(at, phrase)) return at + words;
     }
@@ -120,11 +128,55 @@ class NegationReader {
     if (phrases_.is(at, "minus") && phrases_.is_word(at + 1) && number_of(phrases_[at + 1].lower)) {
       return at;
     }
-    const bool is_limit = phrases_.is_any(at + 1, {"only", "just", "more", "less", "fewer"});
+    // "no more than two"; "hearts, no wait, stars" takes back what it cannot take back here.
+    const bool is_limit =
+        phrases_.is_any(at + 1, {"only", "just", "more", "less", "fewer", "wait", "sorry"});
     // "a not quite round heart" is a heart.
     const bool is_adverb = at > 0 && phrases_.is_any(at - 1, {"a", "an", "the"});
     if (!phrases_.is(at, Role::negation) || phrases_.is_text(at) || is_adverb) return at;
     return is_limit && phrases_.is_any(at, {"no", "not"}) ? at : at + 1;
+  }
+
+  // "any heart but a red one", "in any colour but red"; not "any heart but in red".
+  bool is_exception(size_t at) const {
+    if (!phrases_.is(at, "but") || at == 0) return false;
+    if (phrases_.is_any(at - 1, {"anything", "everything"})) return true;
+    size_t next = at + 1, taken = 0;
+    while (phrases_.is(next, Role::article)) ++next;
+    if (!phrases_.colour_at(next, taken) && !phrases_.phrase_at(next).is(Meaning::Kind::thing)) {
+      return false;
+    }
+    constexpr size_t kLongest = 6;
+    for (size_t before = at; before-- > 0 && at - before <= kLongest;) {
+      if (!phrases_.is_word(before) || phrases_.is(before, Role::connector)) return false;
+      if (phrases_.is_any(before, {"any", "every", "each", "all"})) return true;
+    }
+    return false;
+  }
+
+  // "in any colour but red": all of it is one exception.
+  size_t first_of(size_t begin) const {
+    size_t first = begin;
+    while (first > 0 && phrases_.is_any(first - 1, {"colour", "color", "colours", "colors", "shade",
+                                                    "shades", "tone", "hue"})) {
+      --first;
+    }
+    const bool is_any_colour =
+        first < begin && first > 0 && phrases_.is_any(first - 1, {"any", "every", "all", "each"});
+    if (!is_any_colour) return begin;
+    return first > 1 && phrases_.is(first - 2, "in") ? first - 2 : first - 1;
+  }
+
+  bool is_contracted(size_t at) const {
+    return phrases_.is_word(at) && phrases_[at].lower.ends_with("n't");
+  }
+
+  // "not in red"
+  bool is_colour_in() const {
+    size_t at = at_ + 1, taken = 0;
+    while (phrases_.is(at, Role::article)) ++at;
+    return phrases_.is(at_, "in") && phrases_.colour_at(at, taken) &&
+           !phrases_.phrase_at(at + taken).is(Meaning::Kind::background);
   }
 
   // "not on the left"
@@ -140,13 +192,14 @@ class NegationReader {
     return at;
   }
 
-  // "any big red stars", from `from` on: the word that negates it is part of it.
-  bool read_one(size_t from) {
+  // "any big red stars", from `from` on: the word that negates it, at `trigger`, is part of it.
+  bool read_one(size_t from, size_t trigger) {
     Negation one;
     const size_t start = at_;
     size_t end = at_;
     const auto take = [&](size_t tokens) { end = at_ += tokens; };
     bool has_noun = false;
+    const bool is_bare = phrases_.is(trigger, "not") || is_contracted(trigger);
     while (at_ < phrases_.size() && !has_noun) {
       size_t taken = 0;
       const Phrase phrase = phrases_.phrase_at(at_);
@@ -171,6 +224,8 @@ class NegationReader {
         has_noun = true;
       } else if (phrases_.is_content(at_) && !phrases_.is(at_, Role::negation) &&
                  !phrases_.is_any(at_, {"or", "instead", "rather"})) {
+        // "not two hearts" may be three.
+        if (is_bare && phrases_.is_word(at_)) one.count = number_of(phrases_[at_].lower);
         take(1);  // unknown: it will not be there
       } else if (phrases_.is(at_, Role::function) && !phrases_.is(at_, Role::connector) &&
                  !(end > start && phrases_.is(at_, Role::article))) {
@@ -180,8 +235,8 @@ class NegationReader {
       }
     }
     // "not smiling" may be wrong of what is painted, which "no cats" and "not a cat" are not.
-    const bool is_bare = phrases_.is(from, "not") || phrases_[from].lower.ends_with("n't");
-    const bool is_known = one.thing || one.letters || !one.colours.empty() || !one.words.empty();
+    const bool is_known =
+        one.thing || one.letters || one.count || !one.colours.empty() || !one.words.empty();
     if (is_bare && !is_known && !phrases_.is(from + 1, Role::function)) one.always_there = true;
     if (behind_noun_ && !is_known) one.always_there = true;
     at_ = end;
@@ -224,6 +279,7 @@ class NegationReader {
   const Phrases& phrases_;
   size_t at_;
   const bool behind_noun_;
+  bool is_neither_ = false;    // and no article behind it
   bool keeps_thread_ = false;  // what it says is of the noun that follows
   NegationsRead result_;
 };

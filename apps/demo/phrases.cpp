@@ -42,19 +42,25 @@ bool Phrases::is_emphasis(size_t first, size_t end) const {
     return is(at, Role::connector) || is(at, Role::negation) || is(at, Role::article) ||
            is(at, Role::function) || is_any(at, {"or", "nor"});
   };
-  bool has_noun = false;
+  bool has_noun = false, only_colours = true;
   for (size_t i = first; i < end;) {
     const Phrase phrase = phrase_at(i);
     const bool is_known = phrase.meaning != nullptr || is_small(i) || number_of(tokens_[i].lower) ||
                           size_of(tokens_[i].lower);
     if (!is_known) return false;
     has_noun |= phrase.meaning != nullptr;
+    only_colours &= phrase.is(Meaning::Kind::colour) || is(i, Role::connector);
     i += std::max<size_t>(phrase.tokens, 1);
   }
   // "a button: NO"
   if (!has_noun) return is_word(end) && !is(end, Role::preposition);
   if (is(first, Role::negation) || is(first, Role::connector)) return true;
   if (first == 0) return leads_to_noun(end) && phrase_at(end - 1).is(Meaning::Kind::colour);
+  // "a heart in RED", "make it RED"
+  if (only_colours && is_any(first - 1, {"in", "on", "is", "are", "be", "it", "them", "painted",
+                                         "coloured", "colored", "all", "both"})) {
+    return true;
+  }
   const std::string& last = tokens_[first - 1].lower;
   return is(first - 1, Role::article) || number_of(last) || size_of(last) ||
          phrase_at(first - 1).is(Meaning::Kind::colour) ||
@@ -80,8 +86,22 @@ size_t Phrases::starts_with(size_t at, std::string_view phrase) const {
 }
 
 bool Phrases::is_text(size_t at) const {
-  return at < size() && (tokens_[at].kind == Token::Kind::quote ||
-                         (capitals_are_text_ && is_shouted(tokens_[at]) && !emphasised_[at]));
+  return at < size() && (tokens_[at].kind == Token::Kind::quote || is_capitals(at) ||
+                         (tokens_[at].text.ends_with('%') && is_beside_capitals(at)));
+}
+
+bool Phrases::is_capitals(size_t at) const {
+  return at < size() && capitals_are_text_ && is_shouted(tokens_[at]) && !emphasised_[at];
+}
+
+// "SALE! 50%", "50% OFF"
+bool Phrases::is_beside_capitals(size_t at) const {
+  if (is_capitals(at + 1)) return true;
+  const bool has_mark =
+      at > 0 && is_mark(at - 1) && (tokens_[at - 1].text == "!" || tokens_[at - 1].text == "?");
+  size_t before = at;
+  while (has_mark && before > 0 && is_mark(before - 1)) --before;
+  return before > 0 && is_capitals(before - 1);
 }
 
 bool Phrases::names_text(size_t at) const {
@@ -171,6 +191,8 @@ Description Phrases::description_at(size_t& at) const {
     } else if (const Phrase phrase = phrase_at(at); phrase.is(Meaning::Kind::font)) {
       taken = phrase.tokens;
       found.font = {phrase.meaning->index, {at, taken}};
+    } else if (is(at, Role::article) && !found.colours.empty()) {
+      break;  // something new begins: "on yellow: a red heart"
     } else if (is(at, Role::article) || (!number_of(tokens_[at].lower) && describe(at, found))) {
       taken = 1;
     } else if (!found.colours.empty() && joins_colours(at)) {

@@ -78,6 +78,8 @@ class Phrases {
   const Words& words_;
   const std::vector<Token>& tokens_;
   bool is_emphasis(size_t first, size_t end) const;
+  bool is_capitals(size_t at) const;
+  bool is_beside_capitals(size_t at) const;
 
   bool capitals_are_text_ = true;
   std::vector<bool> emphasised_;  // in capitals, and read as any other word

@@ -21,8 +21,9 @@ bool SceneReader::pass_attribute() {
   };
   const bool says_more = phrases_.phrase_at(last).meaning || phrases_.describe(last, ignored);
   if (says_more) return false;
-  // "a heart-shaped cookie" is a heart before anything else, sun-dried tomatoes are no sun.
-  const bool is_noun_of_it = is_thing && phrases_[last].joined && !ends({"shaped"}) &&
+  // Star-shaped cookies are no stars, and sun-dried tomatoes no sun.
+  const bool is_shape_alone = ends({"shaped"}) && is_any_thing(last + 1);
+  const bool is_noun_of_it = is_thing && phrases_[last].joined && !is_shape_alone &&
                              phrases_.is_content(last + 1) && phrases_.is_word(last + 1);
   if (!is_noun_of_it && !phrases_.leads_to_noun(last + 1)) return false;
   if (describes) {
@@ -38,10 +39,23 @@ bool SceneReader::pass_attribute() {
   return true;
 }
 
+bool SceneReader::is_any_thing(size_t at) const {
+  return is_any(at, {"something", "anything", "thing", "object", "shape", "icon", "symbol",
+                     "figure", "form"});
+}
+
 bool SceneReader::pass_comparison() {
-  if (current_ == kNone || at_ == 0) return false;
+  // "eyes like stars" and "a cake in the shape of a star" are about eyes and cake; "something like
+  // a star" and "it looks like a star" about stars.
+  size_t head = is_any(at_, {"shape", "form"}) ? phrases_.with_joint(at_) : at_;
+  while (head > 0 && is_any(head - 1, {"looks", "looking", "that", "which", "shaped"})) --head;
+  const bool is_of_unknown = current_ == kNone && head > 0 && phrases_.is_content(head - 1) &&
+                             phrases_.phrase_at(head - 1).meaning == nullptr &&
+                             !is_any_thing(head - 1);
+  if (at_ == 0 || (current_ == kNone && !is_of_unknown)) return false;
   size_t begin = at_;
-  const bool is_several = scene_.groups[current_].wanted > 2 && at_ == noun_end_;
+  const bool is_several =
+      current_ != kNone && scene_.groups[current_].wanted > 2 && at_ == noun_end_;
   if (is_several && is(at_, "in") && is(at_ + 1, "a") &&
       phrases_.phrase_at(at_ + 2).is(Meaning::Kind::thing)) {
     ++begin;  // "five stars in a circle"
@@ -71,6 +85,8 @@ bool SceneReader::pass_comparison() {
     if (phrases_.is_text(at) || is(at, Role::connector) || is(at, Role::negation)) return false;
     if (!noun.is(Meaning::Kind::thing)) continue;
     const Span said{at, noun.tokens};
+    const bool is_of_colour = is(at_ + 1, "of") && !is(at_, "like");
+    if (is_of_colour && is_any(at + noun.tokens, {"is", "should", "must", "will"})) return false;
     at_ = at + noun.tokens;
     // "as red as the heart", which is there
     const auto same = std::ranges::find_if(
@@ -82,6 +98,10 @@ bool SceneReader::pass_comparison() {
 }
 
 bool SceneReader::pass_pattern(const Phrase& phrase) {
+  if (is_any(at_, {"dot", "dots"}) && at_ > 0 && is(at_ - 1, "polka")) {
+    unknown_ = at_++;
+    return true;
+  }
   if (current_ == kNone || !scene_.groups[current_].thing || described_.count) return false;
   if (!is_any(at_, {"dots", "stripes"})) return false;
   size_t first = at_;
@@ -106,6 +126,11 @@ size_t SceneReader::unwanted_end(size_t at) const {
   const size_t begin = at;
   for (; is_verb() || is_not(); ++at) is_negated |= is_not() && !is(at, "longer");
   if (at == begin) return 0;
+  // "is not what I want"
+  if (is_negated && is(at, "what") && is_any(at + 1, {"i", "we"}) &&
+      is_any(at + 2, {"want", "wanted", "need", "meant", "like"})) {
+    return at + 3;
+  }
   const bool is_unwanted =
       is_negated ? is_any(at, {"wanted", "allowed", "needed", "welcome", "included", "required",
                                "there", "shown", "visible", "present", "painted", "drawn",
@@ -126,8 +151,11 @@ bool SceneReader::read_withdrawal() {
   for (const Span& span : group.said.colours) first = std::min(first, span.first);
   if (group.said.count.count > 0) first = std::min(first, group.said.count.first);
   for (const size_t word : group.said.words) first = std::min(first, word);
-  scene_.negations.push_back(
-      {.said = {first, end - first}, .thing = group.thing, .words = group.words});
+  named_thing_ = group.thing;
+  scene_.negations.push_back({.said = {first, end - first},
+                              .thing = group.thing,
+                              .colours = group.colours,
+                              .words = group.words});
   at_ = end;
   lose_thread();
   return true;

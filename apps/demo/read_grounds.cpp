@@ -54,7 +54,7 @@ void SceneReader::read_ground(const Meaning& meaning, Span noun) {
 bool SceneReader::ends_description(size_t at) const {
   if (phrases_.names_element(at)) return false;
   return !phrases_.is_content(at) || is(at, Role::negation) || phrases_.names_text(at) ||
-         is(at, Role::typeface);
+         is(at, Role::typeface) || is_any(at, {"instead", "rather"});
 }
 
 bool SceneReader::read_background() {
@@ -95,53 +95,6 @@ bool SceneReader::read_background() {
 Rgb SceneReader::paler(const Rgb& colour) {
   const auto half = [](int part) { return (part + 255) / 2; };
   return {half(colour.red), half(colour.green), half(colour.blue)};
-}
-
-bool SceneReader::read_behind_noun() {
-  if (current_ == kNone || at_ != noun_end_ || at_ >= phrases_.size()) return false;
-  Group& group = scene_.groups[current_];
-  const bool has_bracket = phrases_.is_mark(at_) && phrases_[at_].text == "(";
-  size_t at = at_ + (has_bracket ? 1 : 0);
-  const auto ends = [&](size_t end) {
-    return has_bracket ? phrases_.is_mark(end) : ends_description(end);
-  };
-  const auto number = phrases_.is_word(at) ? number_of(phrases_[at].lower) : std::nullopt;
-  if (number && group.thing && group.said.count.count == 0 && ends(at + 1)) {
-    group.count = group.wanted = *number;
-    group.said.count = {at, 1};
-    at_ = at + 1;
-    return true;
-  }
-  const Description found = phrases_.description_at(at);
-  if (found.colours.empty() || !group.said.colours.empty() || !ends(at)) return false;
-  take_description(group, found);
-  at_ = at;
-  return true;
-}
-
-bool SceneReader::read_after_in() {
-  const bool joins = is_any(at_, {"in", "is", "are", "but", "painted", "colored", "coloured"});
-  if (!joins || current_ == kNone) return false;
-  size_t at = at_ + 1;
-  const Description found = phrases_.description_at(at);
-  if (found.empty() || !ends_description(at)) return false;
-  if (is_part_meant_ && is_any(at_, {"is", "are"})) {
-    at_ = at;
-    return true;
-  }
-  if (share_colours(found)) {
-    scene_.groups[current_].said.noun.push_back({at_, 1});
-    at_ = at;
-    return true;
-  }
-  Group& group = scene_.groups[current_];
-  take_description(group, found);
-  group.said.noun.push_back({at_, 1});
-  for (; is(at, Role::letters) || is(at, Role::typeface); ++at) {
-    if (!group.thing) group.said.noun.push_back({at, 1});
-  }
-  at_ = at;
-  return true;
 }
 
 }  // namespace octet::demo

@@ -15,7 +15,32 @@ bool SceneReader::is_place(size_t at) const {
                 {"top", "upper", "bottom", "lower", "middle", "center", "centre", "left", "right"});
 }
 
+bool SceneReader::read_side_by_side() {
+  const auto order = phrases_.is_word(at_) ? order_of(phrases_[at_].lower) : std::nullopt;
+  size_t end = 0;
+  if (const size_t words = phrases_.starts_with(at_, "side by side")) {
+    end = at_ + words;
+  } else if (order == Order::right || phrases_.starts_with(at_, "next to") > 0) {
+    const size_t other = at_ + (is(at_, "next") ? 2 : 1);
+    if (phrases_.starts_with(other, "each other") || phrases_.starts_with(other, "one another")) {
+      end = other + 2;
+    }
+  }
+  if (end == 0) return false;
+  const Span said{at_, end - at_};
+  const bool is_last = current_ != kNone && current_ + 1 == scene_.groups.size();
+  if (is_last && scene_.groups[current_].wanted > 1) {
+    scene_.groups[current_].said.side_by_side = said;
+  } else if (is_last && current_ > 0) {
+    said_order_ = said;
+    set_order(scene_.groups[current_], Order::right);
+  }
+  at_ = end;
+  return true;
+}
+
 bool SceneReader::read_place() {
+  if (read_side_by_side()) return true;
   if (is(at_, "on") && is(at_ + 1, "top") && is(at_ + 2, "of")) return read_order(Order::below, 3);
   if (is(at_, "next") && is(at_ + 1, "to")) return read_order(Order::right, 2);
   if (is(at_, "left") && is(at_ + 1, "of")) return read_order(Order::right, 2);

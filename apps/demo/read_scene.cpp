@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "demo/negations.h"
 #include "demo/scene_reader.h"
 
 namespace octet::demo {
@@ -32,11 +31,12 @@ void keep_most_elements(Scene& scene) {
 Scene SceneReader::read() {
   while (at_ < phrases_.size()) step();
   end_clause();
+  share_statements();
   return std::move(scene_);
 }
 
 void SceneReader::step() {
-  if (read_shares() || read_behind_noun() || read_withdrawal()) {
+  if (read_shares() || read_behind_noun() || read_withdrawal() || read_forbidden_colour()) {
     return;
   } else if (phrases_.is_mark(at_)) {
     end_clause();
@@ -45,17 +45,20 @@ void SceneReader::step() {
     // "the top half blue, a sun"
     const bool is_of_place = place_.said_row.count + place_.said_column.count > 0;
     if (is_of_place && !described_.colours.empty()) place_ = {};
-    if (is_of_place || phrases_[at_].text != ",") described_.colours.clear();
+    const bool goes_on =
+        phrases_[at_].text == "," || phrases_[at_].text == "(" || phrases_[at_].text == ")";
+    if (is_of_place || !goes_on) described_.colours.clear();
     ++at_;
   } else if (phrases_.is_text(at_)) {
     read_text();
-  } else if (read_negations()) {
+  } else if (read_denied_colour() || read_negations() || read_other_count()) {
     return;
   } else if (phrases_.names_text(at_)) {
     read_named_text();
-  } else if (pass_comparison() || pass_attribute() || read_shared_noun() || read_one_more()) {
+  } else if (pass_comparison() || pass_attribute() || read_shared_noun() || read_one_more() ||
+             read_possessive()) {
     return;
-  } else if (!read_phrase() && !read_background() && !read_after_in() && !read_place()) {
+  } else if (!read_phrase() && !read_background() && !read_statement() && !read_place()) {
     read_small_word();
   }
 }
@@ -65,9 +68,39 @@ bool SceneReader::read_negations() {
   NegationsRead found = negations_at(phrases_, at_, current_ != kNone && end == noun_end_);
   if (found.end == 0) return false;
   at_ = found.end;
-  for (Negation& each : found.negations) scene_.negations.push_back(std::move(each));
+  if (shares_noun(found)) {
+    Group group;
+    group.thing = found.negations.back().thing;
+    group.said.noun = {found.negations.back().said};
+    for (Negation& each : found.negations) {
+      each.group = scene_.groups.size();
+      scene_.negations.push_back(std::move(each));
+    }
+    add(std::move(group));
+    return true;
+  }
+  const bool is_of_next = found.is_of_next || !described_.colours.empty();
+  for (Negation& each : found.negations) {
+    const bool is_of_one = found.is_of_noun || found.is_of_next;
+    if (found.only_colours && is_of_one && (is_of_next || current_ != kNone)) {
+      each.group = is_of_next ? scene_.groups.size() : current_;
+    }
+    if (each.thing && (!each.colours.empty() || scene_.groups.empty())) named_thing_ = each.thing;
+    scene_.negations.push_back(std::move(each));
+  }
   if (!found.only_colours) lose_thread();
   return true;
+}
+
+bool SceneReader::shares_noun(const NegationsRead& found) const {
+  if (found.is_alternative) return true;
+  if (!found.is_exchange || found.negations.size() != 1 || described_.colours.empty()) return false;
+  const Negation& negated = found.negations.front();
+  const Span& wanted = described_.colours.back().at;
+  const size_t end = wanted.first + wanted.count;
+  const bool follows =
+      end == negated.said.first || (end + 1 == negated.said.first && phrases_.is_mark(end));
+  return follows && negated.thing && !negated.colours.empty();
 }
 
 void SceneReader::read_text() {
@@ -101,12 +134,17 @@ void SceneReader::add_pieces(Group& group, size_t token) const {
 void SceneReader::read_named_text() {
   const bool takes_all = is(at_, Role::names_words);
   const bool takes_known = takes_all || is(at_, Role::names_a_word);
+  const bool is_denied =
+      !takes_known && is(at_ + 1, Role::negation) && has_noun_after(at_ + 2);  // "text: no stars"
   const bool is_letter = is(at_, "letter");
   const bool follows_text = at_ > 0 && phrases_.is_text(at_ - 1) && current_ != kNone;
   heralds_.push_back({at_++, 1});
   while (is_any(at_, {"is", "the"})) ++at_;
+  // "the letters should be red"
+  const bool is_said = !takes_known && is_any(at_, {"should", "must", "will", "be", "are"});
   Group group;
-  while (may_be_text(at_) && (group.words.empty() || (takes_all && !ends_text(at_))) &&
+  while (!is_denied && !is_said && may_be_text(at_) &&
+         (group.words.empty() || (takes_all && !ends_text(at_))) &&
          (takes_known || (is_letter ? phrases_[at_].text.size() == 1 : !is_known(at_)))) {
     add_pieces(group, at_++);
   }
@@ -179,7 +217,11 @@ bool SceneReader::read_phrase() {
 }
 
 void SceneReader::add_thing(const Meaning& meaning, Span said) {
-  if (is_named_again(meaning, said) || is_named_twice(meaning, said)) return;
+  const Span colour = colour_of(said);
+  if (is_named_again(meaning, said) || is_named_twice(meaning, said)) {
+    if (colour.count > 0) scene_.groups[current_].said.noun.push_back(colour);
+    return;
+  }
   Group group;
   group.thing = meaning.index;
   group.said.noun = {said};
@@ -197,8 +239,16 @@ void SceneReader::add_thing(const Meaning& meaning, Span said) {
     --before;
   }
   const bool is_whole = before > 1 && is(before - 1, "of") && unknown_ == before - 2;
+  if (colour.count > 0) group.said.noun.push_back(colour);
   add(std::move(group));
-  is_part_meant_ = is_whole;
+  is_part_meant_ = is_whole && colour.count == 0;
+}
+
+Span SceneReader::colour_of(Span noun) const {
+  size_t of = noun.first;
+  while (of > 0 && is(of - 1, Role::article)) --of;
+  const bool is_colour = of > 1 && is(of - 1, "of") && is_any(of - 2, {"colour", "color"});
+  return is_colour ? Span{of - 2, 2} : Span{};
 }
 
 bool SceneReader::is_counted(const Meaning& meaning, Span said) const {
@@ -247,6 +297,7 @@ void SceneReader::add(Group group) {
   group.said.column = place_.said_column;
   const bool is_next = current_ + 1 == scene_.groups.size();
   if (order_ != Order::any && is_next) set_order(group, order_);
+  named_thing_ = group.thing;
   scene_.groups.push_back(std::move(group));
   current_ = scene_.groups.size() - 1;
   noun_end_ = at_;

@@ -94,15 +94,14 @@ bool SceneReader::share_colours(const Description& found) {
 }
 
 bool SceneReader::read_one_more() {
-  if (!is_any(at_, {"one", "ones"}) || at_ == 0 || scene_.groups.empty()) return false;
-  const Group& last = scene_.groups.back();
+  if (!is_any(at_, {"one", "ones"}) || at_ == 0 || !named_thing_) return false;
   const bool is_described = (!described_.colours.empty() || described_.size) &&
                             !is(at_ - 1, Role::article) && !is(at_ - 1, "and");
-  if (!last.thing || !is_described || phrases_.phrase_at(at_ + 1).is(Meaning::Kind::thing)) {
+  if (!is_described || phrases_.phrase_at(at_ + 1).is(Meaning::Kind::thing)) {
     return false;
   }
   Group group;
-  group.thing = last.thing;
+  group.thing = named_thing_;
   group.said.noun = {{at_, 1}};
   if (described_.count) {
     group.count = described_.count->value;

@@ -30,6 +30,7 @@ struct Said {
   std::vector<Span> colours;  // of Group::colours, as far as the text names them
   std::vector<size_t> words;  // the token that each of Group::words is from
   Span count, font, size, row, column, order;
+  Span side_by_side;         // of things of one group: "two hearts next to each other"
   bool shares_noun = false;  // between it and its noun stand others: "two red and three blue stars"
 };
 
@@ -56,6 +57,8 @@ struct Negation {
   std::optional<size_t> thing = {};
   std::vector<Rgb> colours = {};        // of the thing; without one, of anything
   std::vector<std::string> words = {};  // these
+  std::optional<size_t> count = {};     // so many of the thing: "not two"
+  std::optional<size_t> group = {};     // of it alone: "a heart, not red"
   bool letters = false;                 // any words at all
   bool always_there = false;            // or may be: "no background", "not smiling"
 };
@@ -70,9 +73,13 @@ struct Scene {
 
 // A caption of what the demo's model can paint, and what of the text is not on it: its words, or
 // for one that is there in part what is missing ("five stars: four fit").
+// `summary` says for people what is on it, which for the model is said one by one. `warnings` are
+// sentences about what the text asks for and nobody will see.
 struct WrittenCaption {
   std::string caption;
+  std::string summary;
   std::vector<std::string> left_out;
+  std::vector<std::string> warnings;
 };
 
 // The same text gives the same caption. It must be UTF-8 without NUL bytes. Throws InvalidRequest

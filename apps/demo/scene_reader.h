@@ -3,10 +3,12 @@
 
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "demo/negations.h"
 #include "demo/phrases.h"
 #include "demo/scene.h"
 
@@ -39,6 +41,9 @@ class SceneReader {
 
   bool read_negations();
 
+  // "blue instead of red hearts": the noun is of what is wanted too.
+  bool shares_noun(const NegationsRead& found) const;
+
   // "a star is not wanted"
   bool read_withdrawal();
 
@@ -49,6 +54,9 @@ class SceneReader {
 
   // "heart-shaped", "red-roofed", before a noun that can be painted
   bool pass_attribute();
+
+  // "an icon in the shape of a heart" is a heart, a cookie in its shape is not.
+  bool is_any_thing(size_t at) const;
 
   // "a cloud like a heart", "a heart the colour of the sun"
   bool pass_comparison();
@@ -99,6 +107,9 @@ class SceneReader {
 
   void add_thing(const Meaning& meaning, Span said);
 
+  // "the colour of" before "the heart", which is no part of it as a roof is of a house.
+  Span colour_of(Span noun) const;
+
   // Not "a 5-pointed star": that is one.
   bool is_counted(const Meaning& meaning, Span said) const;
 
@@ -130,15 +141,42 @@ class SceneReader {
 
   static Rgb paler(const Rgb& colour);
 
-  // "HELLO in red letters", "the heart is red": about what stands before.
-  bool read_after_in();
+  // --- what is said of things behind their names
 
-  // "hearts red", "heart (blue)", "stars: 3"
+  // "hearts red", "heart (blue)", "heart, blue", "stars: 3"
   bool read_behind_noun();
+
+  // The words before what is said.
+  struct Statement {
+    size_t end = 0;  // 0: there is none
+    bool is_of_several = false, is_of_both = false, is_of_everything = false;
+  };
+  Statement statement_at(size_t at) const;
+
+  // "HELLO in red letters", "the heart is red", "make it green", "both green".
+  bool read_statement();
+
+  // "everything in blue", also where the things come later
+  void share_statements();
+
+  // "the heart's colour"
+  bool read_possessive();
+
+  // "don't make the heart red": it is wanted.
+  bool read_denied_colour();
+
+  // "red is forbidden"
+  bool read_forbidden_colour();
+
+  // "not two hearts but three"
+  bool read_other_count();
 
   // --- places
 
   bool is_place(size_t at) const;
+
+  // "two hearts next to each other"
+  bool read_side_by_side();
 
   bool read_place();
 
@@ -174,10 +212,17 @@ class SceneReader {
   std::vector<Span> heralds_;  // "the word"
   Order order_ = Order::any;
   Span said_order_;
-  bool order_is_sure_ = false;    // "below it"
-  bool order_is_behind_ = false;  // what it may be about
-  bool is_part_meant_ = false;    // "the roof of the house is red"
-  bool is_new_ = true;            // nothing came since the clause began
+  struct SharedColour {
+    Named<Rgb> colour;
+    Span verbs;
+    size_t first = 0, end = kNone;  // the groups
+  };
+  std::vector<SharedColour> shared_;
+  std::optional<size_t> named_thing_;  // that "one" stands for, also of what is not wanted
+  bool order_is_sure_ = false;         // "below it"
+  bool order_is_behind_ = false;       // what it may be about
+  bool is_part_meant_ = false;         // "the roof of the house is red"
+  bool is_new_ = true;                 // nothing came since the clause began
 };
 
 }  // namespace octet::demo

@@ -14,13 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string plural_of(const std::string& noun) {
-  const auto ends = [&](std::string_view end) { return noun.ends_with(end); };
-  if (ends("s") || ends("x") || ends("ch") || ends("sh")) return noun + "es";
-  if (ends("y") && !ends("ey")) return noun.substr(0, noun.size() - 1) + "ies";
-  return noun + "s";
-}
-
 Rgb rgb_from(const json& value, const std::string& path) {
   const auto colour = parse_rgb(value.get<std::string>());
   if (!colour) refuse("{}: {} is not a colour, expected #RRGGBB", path, value.dump());
@@ -91,12 +84,20 @@ std::vector<std::string_view> words_in(std::string_view text) {
   return words;
 }
 
-bool is_alphanumeric(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
 // Of a character of UTF-8, any byte but the first.
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+// What ends or brackets a word of a sentence, and is no part of it.
+bool is_punctuation(char c) {
+  return std::string_view(",.;:()[]\"'").find(c) != std::string_view::npos;
+}
+
+// Without the punctuation around it.
+std::string_view bare(std::string_view word) {
+  while (!word.empty() && is_punctuation(word.front())) word.remove_prefix(1);
+  while (!word.empty() && is_punctuation(word.back())) word.remove_suffix(1);
+  return word;
+}
 
 // "a-z A-Z 0-9 ! ?"
 std::string ranges_of(const std::string& characters) {
@@ -112,6 +113,13 @@ std::string ranges_of(const std::string& characters) {
 }
 
 }  // namespace
+
+std::string plural_of(const std::string& noun) {
+  const auto ends = [&](std::string_view end) { return noun.ends_with(end); };
+  if (ends("s") || ends("x") || ends("ch") || ends("sh")) return noun + "es";
+  if (ends("y") && !ends("ey")) return noun.substr(0, noun.size() - 1) + "ies";
+  return noun + "s";
+}
 
 std::optional<Rgb> parse_rgb(std::string_view text) {
   if (text.size() != 7 || text[0] != '#') return std::nullopt;
@@ -137,13 +145,21 @@ const Meaning* Words::find(const std::string& phrase) const {
   return found == phrases_.end() ? nullptr : &found->second;
 }
 
+std::string Words::painted_of(std::string_view word) const {
+  std::string painted;
+  for (const char c : bare(word)) {
+    if (characters.find(c) != std::string::npos) painted += c;
+  }
+  // "BIRTHDAY!" in two pieces would be worse than without its mark.
+  const size_t end = painted.find_last_not_of("!?") + 1;
+  if (painted.size() > most_letters && end > 0 && end <= most_letters) painted.resize(most_letters);
+  return painted;
+}
+
 std::vector<std::string> Words::pieces_of(std::string_view text) const {
   std::vector<std::string> pieces;
   for (const std::string_view each : words_in(text)) {
-    std::string word;
-    for (const char c : each) {
-      if (characters.find(c) != std::string::npos) word += c;
-    }
+    const std::string word = painted_of(each);
     const size_t parts = (word.size() + most_letters - 1) / most_letters;
     for (size_t i = 0; i < parts; ++i) {
       const size_t begin = word.size() * i / parts, end = word.size() * (i + 1) / parts;
@@ -156,24 +172,27 @@ std::vector<std::string> Words::pieces_of(std::string_view text) const {
 std::vector<std::string> Words::losses_of(std::string_view text) const {
   std::vector<std::string> losses;
   for (const std::string_view word : words_in(text)) {
-    std::string kept;
+    const std::string painted = painted_of(word);
+    size_t kept = 0;  // of `painted`, whose letters stand in the word in their order
     for (const char c : word) {
-      const bool is_known = characters.find(c) != std::string::npos;
-      if (is_known) kept += c;
-      if (!is_known) losses.push_back(fmt::format("\"{}\" of \"{}\"", c, word));
+      if (kept < painted.size() && c == painted[kept]) {
+        ++kept;
+      } else {
+        losses.push_back(fmt::format("\"{}\" of \"{}\"", c, word));
+      }
     }
-    if (kept.size() <= most_letters) continue;
-    losses.push_back(fmt::format("\"{}\" in one piece: {} letters fit", kept, most_letters));
+    if (painted.size() <= most_letters) continue;
+    losses.push_back(fmt::format("\"{}\" in one piece: {} letters fit", painted, most_letters));
   }
   return losses;
 }
 
 void Words::check_letters(std::string_view text) const {
   constexpr size_t kMostPieces = 4;
-  for (const std::string_view word : words_in(text)) {
-    const auto is_mark = [](char c) { return c > ' ' && c < 0x7f && !is_alphanumeric(c); };
-    const auto bad = std::ranges::find_if(
-        word, [&](char c) { return characters.find(c) == std::string::npos && !is_mark(c); });
+  for (const std::string_view whole : words_in(text)) {
+    const std::string_view word = bare(whole);
+    const auto bad =
+        std::ranges::find_if(word, [&](char c) { return characters.find(c) == std::string::npos; });
     if (bad != word.end()) {
       size_t end = static_cast<size_t>(bad - word.begin()) + 1;
       while (end < word.size() && is_continuation(word[end])) ++end;

@@ -22,6 +22,8 @@ template <class... Args>
   throw Error(fmt::format(sentence, std::forward<Args>(args)...));
 }
 
+std::string plural_of(const std::string& noun);
+
 struct Rgb {
   int red = 0, green = 0, blue = 0;
   bool operator==(const Rgb&) const = default;
@@ -63,7 +65,8 @@ class Words {
   const Meaning* find(const std::string& phrase) const;
   size_t longest_phrase() const { return longest_; }  // in words
 
-  // A text as words that can be painted: of the model's characters, and not longer than it can.
+  // A text as words that can be painted: without punctuation around them, and not longer than the
+  // model can.
   std::vector<std::string> pieces_of(std::string_view text) const;
   // What these pieces lack of it: marks that the model cannot paint, words in one piece.
   std::vector<std::string> losses_of(std::string_view text) const;
@@ -79,6 +82,8 @@ class Words {
   void add(std::string phrase, const Meaning& meaning);
 
  private:
+  std::string painted_of(std::string_view word) const;
+
   std::map<std::string, Meaning> phrases_;
   size_t longest_ = 0;
 };

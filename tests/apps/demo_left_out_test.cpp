@@ -98,6 +98,33 @@ TEST(DemoLeftOut, TheDescriptionSaysNothingThatIsNotThere) {
   EXPECT_EQ(description("a red heart"), "a red heart");
 }
 
+TEST(DemoLeftOut, PeopleReadCountsInsteadOfAList) {
+  const auto summary = [](const std::string& prompt) {
+    return demo::caption_from_text(prompt, known_words()).summary;
+  };
+  EXPECT_EQ(summary("five stars"), "A picture with 4 gold stars");
+  EXPECT_EQ(summary("a cat, two red hearts and an orange cross"),
+            "A picture with 2 red hearts and an orange cross");
+  EXPECT_EQ(summary("a red heart"), "a red heart");
+}
+
+TEST(DemoLeftOut, WarnsOfWhatNobodyWillSee) {
+  const std::map<std::string, std::string> cases = {
+      {"a white heart on white", "the white heart"},
+      {"an orange heart on orange", "the orange heart"},
+      {"black text \"HI\" on black", "the black word \"HI\""},
+      {"a sky blue cloud on light blue", "the sky blue cloud"},
+      {"a heart on red", ""},
+      {"a white house on white", ""},  // whose roof is red
+      {"a white heart on a gradient from white to blue", ""},
+      {"a red heart on a red circle", ""}};
+  for (const auto& [prompt, what] : cases) {
+    const auto warnings = demo::caption_from_text(prompt, known_words()).warnings;
+    const std::string end = " can hardly be seen: the background has its colour";
+    EXPECT_EQ(joined(warnings, "; "), what.empty() ? "" : what + end) << prompt;
+  }
+}
+
 TEST(DemoLeftOut, RefusalsNameTheLetter) {
   try {
     demo::caption_from_text("a heart and 'Caf\xc3\xa9'", known_words());
