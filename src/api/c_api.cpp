@@ -9,6 +9,7 @@
 #include "base/out_of_memory.h"
 #include "base/per_thread.h"
 #include "formats/boundary.h"
+#include "formats/image.h"
 #include "formats/png.h"
 #include "formats/text.h"
 #include "octet/caption.h"
@@ -107,12 +108,15 @@ namespace {
 // Bytes of an RGB picture.
 size_t rgb_bytes(const uint8_t* rgb, int32_t width, int32_t height) {
   check_given(rgb, "rgb");
-  check_value(width >= 1, "width", "`width` is {}, expected at least 1", width);
-  check_value(height >= 1, "height", "`height` is {}, expected at least 1", height);
+  check_value(width >= 1 && width <= kLargestImageSide, "width", "`width` is {}, expected 1 to {}",
+              width, kLargestImageSide);
+  check_value(height >= 1 && height <= kLargestImageSide, "height",
+              "`height` is {}, expected 1 to {}", height, kLargestImageSide);
   return static_cast<size_t>(width) * static_cast<size_t>(height) * 3;
 }
 
 Picture picture_of(const octet_picture& given) {
+  check_reserved(given.reserved);
   const size_t bytes = rgb_bytes(given.rgb, given.width, given.height);
   Picture made;
   made.index = given.index;
@@ -121,12 +125,15 @@ Picture picture_of(const octet_picture& given) {
   made.height = given.height;
   made.rgb.assign(given.rgb, given.rgb + bytes);
   for (const octet_pair& pair : list_of(given.metadata, given.metadata_count, "metadata")) {
-    made.metadata.emplace_back(text_or(pair.key), text_or(pair.value));
+    check_value(pair.key != nullptr && pair.value != nullptr, "metadata",
+                "one of the `metadata` has no key or no value");
+    made.metadata.emplace_back(pair.key, pair.value);
   }
   return made;
 }
 
 Preview preview_of(const octet_preview& given) {
+  check_reserved(given.reserved);
   const size_t bytes = rgb_bytes(given.rgb, given.width, given.height);
   Preview made;
   made.width = given.width;

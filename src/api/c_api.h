@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/invalid_request.h"
@@ -61,10 +62,18 @@ inline std::string text_or(const char* text, const char* otherwise = "") {
   return text != nullptr ? text : otherwise;
 }
 
+// A count that is larger is a mistake, such as -1: seen before memory is read that is not the
+// caller's, and long before its bytes pass 64 bits.
 template <class T>
-std::span<const T> list_of(const T* items, size_t count, const char* field) {
+constexpr size_t kMostItems = std::is_arithmetic_v<T> ? size_t{1} << 30 : size_t{1} << 16;
+
+template <class T>
+std::span<const T> list_of(const T* items, size_t count, const char* field,
+                           size_t most = kMostItems<T>) {
   check_value(items != nullptr || count == 0, field, "`{}` is NULL, but its count is {}", field,
               count);
+  check_value(count <= most, field, "the count of `{}` is {}, expected at most {}", field, count,
+              most);
   return {items, count};
 }
 

@@ -13,12 +13,12 @@ template <class Work>
 octet_status for_caller(octet_device* device, octet_call* call, Work&& work) noexcept {
   return on_device(device, [&](Backend& backend) {
     const octet_call given = read_struct(call, "call");
-    check_value(given.memory != nullptr || given.memory_bytes == 0, "memory",
+    const bool is_host = keeps_data_on_host(backend);
+    check_no_stream(backend, given.stream);
+    check_value(is_host || given.memory != nullptr || given.memory_bytes == 0, "memory",
                 "`memory` is NULL, but `memory_bytes` is {}", given.memory_bytes);
-    check_value(reinterpret_cast<uintptr_t>(given.memory) % kAlignment == 0, "memory",
+    check_value(is_host || reinterpret_cast<uintptr_t>(given.memory) % kAlignment == 0, "memory",
                 "`memory` is at an address that is not a multiple of {}", kAlignment);
-    check_value(given.stream == nullptr || !keeps_data_on_host(backend), "stream",
-                "`stream` is given, but this device has none; expected NULL");
     check_reserved(given.reserved);
     Caller caller{.stream = given.stream,
                   .memory = static_cast<std::byte*>(given.memory),

@@ -1,6 +1,12 @@
 #include "api/c_device.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
+
+#include "backend/argument_checks.h"
+#include "backend/host_backend.h"
 
 namespace octet::c_api {
 
@@ -24,6 +30,7 @@ void check_extent(int64_t extent, const char* name, const char* field) {
 
 TensorView view_of(const octet_matrix* matrix, const char* field) {
   check_given(matrix, field);
+  check_reserved(matrix->reserved);
   const DType dtype = dtype_of(matrix->dtype, field);
   check_extent(matrix->rows, "rows", field);
   check_extent(matrix->columns, "columns", field);
@@ -52,6 +59,11 @@ void check_finite(const float* values, int64_t count, const char* field) {
   }
 }
 
+void check_no_stream(const Backend& backend, const void* stream) {
+  check_value(stream == nullptr || !keeps_data_on_host(backend), "stream",
+              "`stream` is given, but this device has none; expected NULL");
+}
+
 ActivationTransform transform_of(const float* smooth, int64_t rotation_group, int64_t k) {
   check_value(smooth == nullptr || rotation_group == 0, "rotation_group",
               "`rotation_group` is {}, but there is a `smooth`; expected one of them",
@@ -59,8 +71,13 @@ ActivationTransform transform_of(const float* smooth, int64_t rotation_group, in
   if (smooth != nullptr) {
     return {.kind = Transform::smooth, .smooth = vector_of(smooth, k, "smooth")};
   }
-  if (rotation_group != 0) return {.kind = Transform::rotate, .group = rotation_group};
-  return {};
+  if (rotation_group == 0) return {};
+  check_value(std::ranges::find(kRotationGroups, rotation_group) != std::end(kRotationGroups),
+              "rotation_group", "`rotation_group` is {}, expected 0, {}", rotation_group,
+              fmt::join(kRotationGroups, ", "));
+  check_value(k % rotation_group == 0, "rotation_group",
+              "`rotation_group` is {}, of which {} columns are no multiple", rotation_group, k);
+  return {.kind = Transform::rotate, .group = rotation_group};
 }
 
 const QWeight& weight_for(const octet_device& device, const octet_weight* weight) {

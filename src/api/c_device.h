@@ -92,6 +92,8 @@ void check_finite(const float* values, int64_t count, const char* field);
 inline void check_rows(const TensorView& y, int64_t m) {
   check_value(y.shape[0] == m, "y", "`y` has {} rows, but `x` has {}", y.shape[0], m);
 }
+// Hosts have no streams.
+void check_no_stream(const Backend& backend, const void* stream);
 ActivationTransform transform_of(const float* smooth, int64_t rotation_group, int64_t k);
 // Throws InvalidRequest for a weight of another device.
 const QWeight& weight_for(const octet_device& device, const octet_weight* weight);

@@ -94,6 +94,7 @@ octet_status octet_device_open(const char* name, void* stream, int32_t threads, 
     auto shared = std::make_shared<c_api::SharedDevice>();
     shared->backend = octet::select_backend(
         {.device = name, .threads = threads, .tune = c_api::tune_mode(tuning), .stream = stream});
+    c_api::check_no_stream(*shared->backend, stream);
     shared->description = shared->backend->description();
     shared->watch.emplace(*shared->backend);
     *device = new octet_device{std::move(shared)};

@@ -1,5 +1,6 @@
 // Requests of C programs, in the types of octet/engine.h.
 #include "api/c_engine.h"
+#include "models/schedule.h"
 
 namespace octet::c_api {
 namespace {
@@ -87,7 +88,8 @@ PictureRequest request_of(const octet_request& given) {
   if (given.width != 0 || given.height != 0) made.size = {given.width, given.height};
   made.preset = text_or(given.preset);
   made.steps = given.steps;
-  const auto guidance = list_of(given.guidance, given.guidance_count, "guidance");
+  const auto guidance =
+      list_of(given.guidance, given.guidance_count, "guidance", models::kMostSteps);
   made.guidance.assign(guidance.begin(), guidance.end());
   made.seed = given.seed;
   const auto noise = list_of(given.noise, given.noise_count, "noise");

@@ -14,6 +14,7 @@ namespace octet {
 namespace {
 
 Estimate estimate_of(const api::Published& known, const engine::Job& job) {
+  job.check_is_for(known.facts);
   Estimate made;
   const PictureSize size = job.size();
   const double pixels = static_cast<double>(size.width) * size.height;

@@ -1,5 +1,7 @@
 #include "backend/argument_checks.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdint>
 
@@ -81,9 +83,9 @@ void check_transform(std::string_view what, const ActivationTransform& transform
     check_vector(fmt::format("{}: smooth", what), transform.smooth, k);
   }
   if (transform.kind == Transform::rotate) {
-    constexpr int64_t kGroups[] = {4, 16, 64, 256, 1024};
-    check(std::ranges::find(kGroups, transform.group) != std::end(kGroups),
-          "{}: a rotation group of {} is not one of 4, 16, 64, 256, 1024", what, transform.group);
+    check(std::ranges::find(kRotationGroups, transform.group) != std::end(kRotationGroups),
+          "{}: a rotation group of {} is not one of {}", what, transform.group,
+          fmt::join(kRotationGroups, ", "));
     check(k % transform.group == 0, "{}: k={} is not a multiple of the rotation group {}", what, k,
           transform.group);
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <initializer_list>
 #include <string_view>
 
@@ -23,6 +24,8 @@ void check_vector(std::string_view what, const ConstTensorView& view, int64_t le
 
 // I8 values [rows, k] and F32 scales [rows].
 void check_quantized(std::string_view what, const QTensor& tensor);
+
+inline constexpr int64_t kRotationGroups[] = {4, 16, 64, 256, 1024};
 
 // The transform fits rows of k elements.
 void check_transform(std::string_view what, const ActivationTransform& transform, int64_t k);

@@ -87,17 +87,30 @@ void check_guidance(const ModelFacts& model, const Job& job) {
 
 void check_noise(const Job& job) {
   const std::vector<float>& noise = job.request.noise;
-  check_value(noise.empty() || job.request.images == 1, "noise",
+  const bool is_named = !job.request.noise_name.empty();
+  if (noise.empty() && !is_named) return;
+  check_value(job.request.images == 1, "noise",
               "noise: given noise makes one picture, got {} images; leave the number out",
               job.request.images);
-  // Noise comes from files: an error in it is not wrong usage.
-  check(noise.empty() || noise.size() == job.elements(),
-        "noise: {} numbers, expected {} for a picture of this size", noise.size(), job.elements());
-  check(std::ranges::all_of(noise, [](float v) { return std::isfinite(v); }),
-        "noise: contains a NaN or an infinity, expected numbers around 0");
+  try {
+    check_value(noise.size() == job.elements(), "noise",
+                "noise: {} numbers, expected {} for a picture of this size", noise.size(),
+                job.elements());
+    check_value(std::ranges::all_of(noise, [](float v) { return std::isfinite(v); }), "noise",
+                "noise: contains a NaN or an infinity, expected numbers around 0");
+  } catch (const InvalidRequest& error) {
+    if (is_named) throw Error(error.sentence());  // it is a file's: no wrong usage
+    throw;
+  }
 }
 
 }  // namespace
+
+void Job::check_is_for(const std::shared_ptr<const ModelFacts>& facts) const {
+  check(model == facts,
+        "engine: the job was checked against another model, or before this one was loaded; check "
+        "the request again");
+}
 
 Asked asked_of(const models::Family& family, const models::PictureDefaults& defaults,
                const PictureRequest& request, Convention convention) {

@@ -60,6 +60,8 @@ struct Job {
             .text_tokens = static_cast<int64_t>(tokens.size() + negative_tokens.size()),
             .steps = schedule().steps()};
   }
+  // Throws Error for a model that it was not checked against.
+  void check_is_for(const std::shared_ptr<const ModelFacts>& facts) const;
   LatentShape latents() const {
     return {grid.tokens(), model->latent_channels, schedule().steps()};
   }

@@ -27,7 +27,21 @@ std::unique_ptr<Backend> backend_for(const ModelOptions& options) {
       {.device = options.device, .threads = options.threads, .tune = options.tuning});
 }
 
+// A number that a program made into an enumerator.
+template <class Enum>
+void check_known(Enum value, const char* field) {
+  check_value(*word_of(value) != '\0', field, "`{}` is {}, which is none of its values", field,
+              static_cast<int>(value));
+}
+
 models::Model open_model(const models::Family& family, const ModelOptions& options) {
+  check_known(options.activations, "activations");
+  check_known(options.linears, "linears");
+  check_known(options.attention, "attention");
+  check_known(options.text_encoder_linears, "text_encoder_linears");
+  check_known(options.tuning, "tuning");
+  check_known(options.convention, "convention");
+  for (const KeepRule& rule : options.keep) check_known(rule.where, "keep");
   // With `automatic` this can be checked only after a run.
   check_value(!options.require_int8 || options.linears == Linears::int8 ||
                   options.linears == Linears::automatic,
@@ -304,9 +318,7 @@ void Session::set_loras(const std::vector<Lora>& requests, const OnRenderProgres
 // --- pictures ---
 
 RenderReport Session::render(const Job& job, const SessionCallbacks& callbacks) {
-  octet::check(job.model == facts_,
-               "engine: the job was checked against another model, or before this one was loaded; "
-               "check the request again");
+  job.check_is_for(facts_);
   // The model's own LoRAs are not opened again; files of a request's may have been replaced.
   if (job.request.loras || merged_ != options_.model.loras) {
     use_loras(loras_of(job), callbacks.progress);

@@ -3,6 +3,79 @@
 
 #include "watcher.h"
 
+// Counts whose bytes pass 64 bits, or that no program means.
+static const size_t kTooMany[] = {SIZE_MAX,         SIZE_MAX / 2 + 1,  SIZE_MAX / 4 + 1,
+                                  SIZE_MAX / 8 + 1, SIZE_MAX / 16 + 2, SIZE_MAX / 32 + 2,
+                                  (size_t)1 << 31};
+enum { COUNTS = sizeof kTooMany / sizeof *kTooMany };
+
+static void check_counts(octet_engine* engine, const octet_options* right, int32_t side) {
+  const int32_t invalid = OCTET_INVALID_REQUEST;
+  const float number = 1;
+  const char* const network = "all";
+  octet_lora lora = {"a", &network, 0, 1};
+  const octet_pair part = {"vae", right->model};
+  const octet_keep rule = {NULL, 0};
+  for (int i = 0; i < COUNTS; ++i) {
+    octet_request request = new_request(side);
+    request.noise = &number;
+    request.noise_count = kTooMany[i];
+    CHECK_FAILS(octet_engine_check(engine, &request), invalid, "noise", "at most");
+    request = new_request(side);
+    request.guidance = &number;
+    request.guidance_count = kTooMany[i];
+    CHECK_FAILS(octet_engine_check(engine, &request), invalid, "guidance", "at most");
+    request = new_request(side);
+    request.loras = &lora;
+    request.lora_count = kTooMany[i];
+    CHECK_FAILS(octet_engine_check(engine, &request), invalid, "loras", "at most");
+    CHECK_FAILS(octet_engine_set_loras(engine, &lora, kTooMany[i], NULL, NULL), invalid, "loras",
+                "at most");
+    lora.network_count = kTooMany[i];
+    CHECK_FAILS(octet_engine_set_loras(engine, &lora, 1, NULL, NULL), invalid, "networks",
+                "at most");
+    lora.network_count = 0;
+    octet_engine* made = NULL;
+    octet_options options = *right;
+    options.parts = &part;
+    options.part_count = kTooMany[i];
+    CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &made), invalid, "parts", "at most");
+    options = *right;
+    options.keep = &rule;
+    options.keep_count = kTooMany[i];
+    CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &made), invalid, "keep", "at most");
+    CHECK(made == NULL);
+  }
+}
+
+static void check_noise(octet_engine* engine, int32_t side) {
+  const float noise[2] = {0, 0};
+  octet_request request = new_request(side);
+  request.images = 1;
+  request.noise = noise;
+  request.noise_count = 2;
+  CHECK_FAILS(octet_engine_check(engine, &request), OCTET_INVALID_REQUEST, "noise", "2 numbers");
+  request.noise_name = "noise.safetensors";  // a file is no wrong usage
+  CHECK_FAILS(octet_engine_check(engine, &request), OCTET_ERROR, "", "2 numbers");
+  request.noise = NULL;
+  request.noise_count = 0;
+  CHECK_FAILS(octet_engine_check(engine, &request), OCTET_ERROR, "", "0 numbers");
+}
+
+// A job of one engine says nothing about another.
+static void check_others_job(octet_engine* engine, const octet_options* options, int32_t side) {
+  octet_engine* other = NULL;
+  CHECK(octet_engine_create(options, NULL, NULL, &other) == OCTET_OK);
+  const octet_request request = new_request(side);
+  octet_job* job = NULL;
+  CHECK(octet_job_create(other, &request, &job) == OCTET_OK);
+  octet_estimate estimate = octet_estimate_init();
+  CHECK(octet_engine_estimate(other, job, &estimate) == OCTET_OK);
+  CHECK_FAILS(octet_engine_estimate(engine, job, &estimate), OCTET_ERROR, "", "another model");
+  octet_job_free(job);
+  octet_engine_free(other);
+}
+
 static void check_wrong_requests(octet_engine* engine, int32_t side) {
   const int32_t invalid = OCTET_INVALID_REQUEST;
   octet_request request = new_request(side);
@@ -41,6 +114,8 @@ static void check_wrong_requests(octet_engine* engine, int32_t side) {
   request = new_request(side);
   request.reserved = 1;
   CHECK_FAILS(octet_engine_render(engine, &request, NULL, NULL), invalid, "reserved", "1");
+
+  check_noise(engine, side);
 
   octet_lora lora = {NULL, NULL, 0, 1};
   request = new_request(side);
@@ -114,6 +189,9 @@ static void check_wrong_options(const octet_options* right) {
   CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "parts", "vea");
   CHECK(strstr(octet_last_error(), "text_encoder, vae or tokenizer") != NULL);
   CHECK(strchr(octet_last_error(), '\x1b') == NULL);
+  const octet_pair no_path = {"vae", ""};
+  options.parts = &no_path;
+  CHECK_FAILS(octet_engine_create(&options, NULL, NULL, &engine), invalid, "parts", "empty");
   options = *right;
   options.device = "tpu";
   CHECK(octet_engine_create(&options, NULL, NULL, &engine) != OCTET_OK);
@@ -148,6 +226,8 @@ int main(int count, char** arguments) {
   octet_info info = octet_info_init();
   CHECK(octet_engine_info(engine, &info) == OCTET_OK);
   check_wrong_requests(engine, 4 * info.token_side);
+  check_counts(engine, &options, 4 * info.token_side);
+  check_others_job(engine, &options, 4 * info.token_side);
   octet_engine_free(engine);
   check_wrong_options(&options);
   return failures != 0;

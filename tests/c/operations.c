@@ -166,6 +166,8 @@ static void check_wrong_use(octet_device* device, octet_device* other) {
   CHECK(opened == NULL);
   CHECK_FAILS(octet_device_open(NULL, NULL, 0, 0, &opened), invalid, "name", "NULL");
   CHECK_FAILS(octet_device_open("cpu", NULL, 0, 0, NULL), invalid, "device", "NULL");
+  CHECK_FAILS(octet_device_open("cpu", &opened, 0, 0, &opened), invalid, "stream", "NULL");
+  CHECK(opened == NULL);
   CHECK_FAILS(octet_device_open("cpu", NULL, -1, 0, &opened), invalid, "threads", "-1");
   CHECK_FAILS(octet_device_open("cpu", NULL, 0, 3, &opened), invalid, "tuning", "3");
   CHECK_FAILS(octet_device_synchronize(NULL), invalid, "device", "NULL");
@@ -177,7 +179,10 @@ static void check_wrong_use(octet_device* device, octet_device* other) {
   CHECK_FAILS(octet_quantize_rows(device, NULL, NULL, 0, &codes, scales), invalid, "x", "NULL");
   CHECK_FAILS(octet_quantize_rows(device, &x, NULL, 0, &codes, NULL), invalid, "scales", "NULL");
   CHECK_FAILS(octet_quantize_rows(device, &x, NULL, 0, &x, scales), OCTET_ERROR, "", "expected I8");
-  CHECK_FAILS(octet_quantize_rows(device, &x, NULL, 7, &codes, scales), OCTET_ERROR, "", "group");
+  CHECK_FAILS(octet_quantize_rows(device, &x, NULL, 7, &codes, scales), invalid, "rotation_group",
+              "expected 0, 4, 16");
+  CHECK_FAILS(octet_quantize_rows(device, &x, NULL, 256, &codes, scales), invalid, "rotation_group",
+              "64 columns");
   CHECK_FAILS(octet_quantize_rows(device, &x, data.smooth, 16, &codes, scales), invalid,
               "rotation_group", "expected one of them");
   x.dtype = 99;
@@ -191,6 +196,9 @@ static void check_wrong_use(octet_device* device, octet_device* other) {
   x = rows_of_x();
   x.row_stride = K - 1;
   CHECK_FAILS(octet_quantize_rows(device, &x, NULL, 0, &codes, scales), invalid, "x", "row_stride");
+  x = rows_of_x();
+  x.reserved = 1;
+  CHECK_FAILS(octet_quantize_rows(device, &x, NULL, 0, &codes, scales), invalid, "reserved", "1");
   x = rows_of_x();
   x.data = NULL;
   CHECK_FAILS(octet_quantize_rows(device, &x, NULL, 0, &codes, scales), invalid, "x", "NULL");
@@ -210,6 +218,9 @@ static void check_wrong_use(octet_device* device, octet_device* other) {
   float broken[K] = {1, NAN};
   rows.smooth = broken;
   CHECK_FAILS(octet_weight_create(device, &rows, &weight), invalid, "smooth", "nan as number 1");
+  rows = rows_of_weight();
+  rows.rotation_group = -4;
+  CHECK_FAILS(octet_weight_create(device, &rows, &weight), invalid, "rotation_group", "-4");
   rows = rows_of_weight();
   rows.k = 1 << 20;
   rows.n = 0;

@@ -39,6 +39,21 @@ static void check_preview_png(void) {
   CHECK_FAILS(octet_encode_picture(&picture, 10, &plain), OCTET_INVALID_REQUEST, "level", "10");
   CHECK_FAILS(octet_encode_picture(NULL, 1, &plain), OCTET_INVALID_REQUEST, "picture", "NULL");
   CHECK_FAILS(octet_encode_picture(&picture, 1, NULL), OCTET_INVALID_REQUEST, "png", "NULL");
+  picture.width = picture.height = INT32_MAX;
+  CHECK_FAILS(octet_encode_picture(&picture, 1, &plain), OCTET_INVALID_REQUEST, "width", "2147");
+  picture.width = picture.height = 4;
+  octet_pair text = {"key", NULL};
+  picture.metadata = &text;
+  picture.metadata_count = SIZE_MAX;
+  CHECK_FAILS(octet_encode_picture(&picture, 1, &plain), OCTET_INVALID_REQUEST, "metadata", "most");
+  picture.metadata_count = SIZE_MAX / sizeof text + 2;  // the bytes of one
+  CHECK_FAILS(octet_encode_picture(&picture, 1, &plain), OCTET_INVALID_REQUEST, "metadata", "most");
+  picture.metadata_count = 1;
+  CHECK_FAILS(octet_encode_picture(&picture, 1, &plain), OCTET_INVALID_REQUEST, "metadata", "no");
+  picture.metadata_count = 0;
+  picture.reserved = preview.reserved = 1;
+  CHECK_FAILS(octet_encode_picture(&picture, 1, &plain), OCTET_INVALID_REQUEST, "reserved", "1");
+  CHECK_FAILS(octet_encode_preview(&preview, 1, &plain), OCTET_INVALID_REQUEST, "reserved", "1");
   CHECK(plain.data == NULL && plain.size == 0);
 }
 

@@ -74,6 +74,24 @@ TEST_F(ToyFamily, PicturesHaveTheAskedSize) {
   EXPECT_FALSE(same(render(engine), render(engine, request("a blue house"))));
 }
 
+// A program may have made any number into one.
+TEST_F(ToyFamily, UnknownEnumeratorsAreNamed) {
+  const auto field_of = [](auto ModelOptions::*member) {
+    ModelOptions wrong = options();
+    wrong.*member = static_cast<std::decay_t<decltype(wrong.*member)>>(99);
+    return wrong_field([&] { Engine engine(wrong); });
+  };
+  EXPECT_EQ(field_of(&ModelOptions::activations), "activations");
+  EXPECT_EQ(field_of(&ModelOptions::linears), "linears");
+  EXPECT_EQ(field_of(&ModelOptions::attention), "attention");
+  EXPECT_EQ(field_of(&ModelOptions::text_encoder_linears), "text_encoder_linears");
+  EXPECT_EQ(field_of(&ModelOptions::tuning), "tuning");
+  EXPECT_EQ(field_of(&ModelOptions::convention), "convention");
+  ModelOptions wrong = options();
+  wrong.keep = {{.part = "", .where = static_cast<Residency>(99)}};
+  EXPECT_EQ(wrong_field([&] { Engine engine(wrong); }), "keep");
+}
+
 // Converted weights that cannot be read to their end are made again, in the same call.
 TEST_F(ToyFamily, ConvertedWeightsThatBreakOffAreMadeAgain) {
   ModelOptions kept = options();

@@ -349,6 +349,7 @@ def test_given_noise(generate, model, plain, tmp_path):
         {"noise": noise[:, 1:].contiguous()},
         {"noise": noise.bfloat16()},
         {"noise": noise * float("nan")},
+        {"noise": torch.zeros(0, 0)},
         {"a": noise[0], "b": noise[0].clone()},
     ):
         save_file(tensors, tmp_path / "noise.safetensors")

@@ -99,6 +99,7 @@ class Search {
           name == kOther || name == kTextEncoder || name == kVae || name == kTokenizer;
       check_value(known, "parts", "{} is no part to take from elsewhere, expected {}, {}, {} or {}",
                   Quoted{name}, kOther, kTextEncoder, kVae, kTokenizer);
+      check_value(!path.empty(), "parts", "the path of the part {} is empty", name);
     }
   }
 
