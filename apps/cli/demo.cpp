@@ -36,10 +36,11 @@ struct DemoArguments {
   ModelOptions memory;  // all that is asked of a model
 };
 
-// A caption, and what of a plain text is not in it.
+// A caption; of plain text also what is in it, what is not, and what nobody will see.
 struct OwnCaption {
   NamedCaption caption;
-  std::vector<std::string> left_out;
+  std::string summary;
+  std::vector<std::string> left_out, warnings;
 };
 
 OwnCaption only_caption(const CaptionWords& words) {
@@ -48,10 +49,17 @@ OwnCaption only_caption(const CaptionWords& words) {
         "--caption and --prompt cannot be used together or twice: a demo "
         "is one picture");
   }
+  for (const std::string& prompt : words.prompts) {
+    if (prompt.find_first_not_of(" \t\r\n") == prompt.npos) {
+      throw CLI::ValidationError("--prompt is empty, expected a description");
+    }
+  }
   OwnCaption own;
   const Captions captions = read_captions(words, [&](const std::string& text) {
     DemoPrompt prompt = demo_prompt(text);
+    own.summary = std::move(prompt.summary);
     own.left_out = std::move(prompt.left_out);
+    own.warnings = std::move(prompt.warnings);
     return std::move(prompt.caption);
   });
   if (captions.is_list) {
@@ -91,22 +99,36 @@ GenerateRequest demo_request_from(const CommonFlags& flags, const DemoArguments&
   return request;
 }
 
-// What the caption says first.
-std::string description_of(const RenderReport& report) {
+// What is on the picture, as a line; a caption need not say it.
+std::string first_line_of(const OwnCaption& own, const RenderReport& report) {
+  if (!own.summary.empty()) return printable(own.summary) + "\n";
   const auto caption = nlohmann::json::parse(report.caption, nullptr, /*allow_exceptions=*/false);
   const auto found = caption.find("high_level_description");
-  return found != caption.end() && found->is_string() ? found->get<std::string>() : "";
+  const std::string line =
+      found != caption.end() && found->is_string() ? found->get<std::string>() : "";
+  return line.empty() ? "" : printable(line) + "\n";
+}
+
+// The name that was asked for, which may have {name} and {seed}, as those of generate.
+std::string path_from(const DemoArguments& arguments, const OwnCaption& own,
+                      const GenerateRequest& request) {
+  Captions captions;
+  captions.all.push_back(own.caption);
+  if (own.caption.name.empty()) captions.all.back().name = "demo";
+  return PicturePaths(arguments.out, pictures_of(captions, request.picture, "--out")).of(0, 0);
 }
 
 void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
   const int quality = quality_for(arguments.out, arguments.quality);
-  check_outputs(flags, {arguments.out}, arguments.captions.captions);
   const OwnCaption own =
       are_given(arguments.captions) ? only_caption(arguments.captions) : OwnCaption();
   const GenerateRequest request = demo_request_from(flags, arguments, own);
+  const std::string out = path_from(arguments, own, request);
+  check_outputs(flags, {out}, arguments.captions.captions);
   const std::string left_out = listed(own.left_out);
   if (!left_out.empty()) say(flags, "warning: left out: " + left_out);
-  const RenderReport report = [&] {
+  for (const std::string& warning : own.warnings) say(flags, "warning: " + warning);
+  RenderReport report = [&] {
     RenderingProgress progress(flags);
     RenderCallbacks callbacks;
     callbacks.progress = std::ref(progress);
@@ -119,22 +141,22 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
     callbacks.picture = [&](const Picture& picture) {
       Picture marked = picture;
       if (!left_out.empty()) marked.metadata.emplace_back("left_out", left_out);
-      write_picture(arguments.out, marked, quality);
+      write_picture(out, marked, quality);
       terminal.show(picture.rgb, picture.width, picture.height);
     };
     callbacks.warning = [&](const Sentence& sentence) { say(flags, sentence); };
     return generate(request, callbacks);
   }();
+  report.warnings.insert(report.warnings.end(), own.warnings.begin(), own.warnings.end());
   const std::string text = fmt::format(
-      "{}{}\n{}{} ({}x{}, seed {}), from the small model in {}\n{}\n"
+      "{}{}{} ({}x{}, seed {}), from the small model in {}\n{}\n"
       "With your own caption: octet demo --caption FILE, or --prompt TEXT\n"
       "With the weights of Ideogram 4: octet generate --model FOLDER --caption FILE -o out.png\n",
-      flags.verbose ? to_text(report) + "\n" : "", printable(description_of(report)),
-      left_out.empty() ? "" : "Left out: " + printable(left_out) + "\n", printable(arguments.out),
+      flags.verbose ? to_text(report) + "\n" : "", first_line_of(own, report), printable(out),
       report.width, report.height, request.picture.seed, printable(short_path(request.model.model)),
       flags.verbose ? "" : to_text(report, Detail::usual));
-  show(flags, flags.quiet ? printable(arguments.out) + "\n" : text,
-       json_of(flags, DemoPicture{request, report, arguments.out, own.left_out}));
+  show(flags, flags.quiet ? printable(out) + "\n" : text,
+       json_of(flags, DemoPicture{request, report, out, own.left_out}));
 }
 
 }  // namespace
@@ -153,7 +175,8 @@ void add_demo(CLI::App& program, CommonFlags& flags) {
   add_value(command, "--preset", "NAME", arguments->preset,
             "Preset of the model (default: its first)");
   add_steps(command, arguments->steps);
-  add_picture_path(command, "-o,--out", arguments->out, "Picture: .png, .jpg or .webp");
+  add_picture_path(command, "-o,--out", arguments->out,
+                   "Picture: .png, .jpg or .webp; may contain {name} (of the caption) and {seed}");
   add_quality(command, arguments->quality);
   add_show(command, arguments->show);
   add_seed(command, arguments->seed, "Seed of the noise, or random");
