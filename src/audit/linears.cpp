@@ -157,7 +157,7 @@ bool LinearFinder::multiply_codes(LinearCall& call, const Product& product) {
 void LinearFinder::multiply_floating(LinearCall& call, int64_t batch) {
   const Work& work = list_.works()[call.work];
   const ProductSize size{call.m, call.n, call.k, batch};
-  const bool may_be_linear = !list_.is_in_backward(work);
+  const bool may_be_linear = !call.is_gradient;
   const auto match = may_be_linear ? waiting_.find(size, products_) : std::nullopt;
   if (match) {
     const WaitingWeight& widened = waiting_[match->index];
@@ -289,6 +289,7 @@ void LinearFinder::multiply(uint32_t index) {
   }
   call.batch = batch;
   call.product = products_;
+  call.is_gradient = list_.is_in_backward(work);
   note_activations(index);
   if (batch > 1) note_heads(index);
   if (batch > 1 && !waiting_.find({call.m, call.n, call.k, batch}, products_)) {

@@ -51,6 +51,7 @@ struct LinearCall {
   // With scales, without which 8-bit integers are no weight; other codes need none.
   bool is_scaled = false;
   bool is_answer = false;      // went to the host right away
+  bool is_gradient = false;    // in a backward pass: no linear
   bool is_loose_part = false;  // of a tensor of which other parts were not used
   int64_t calls = 1;           // of files that only have sums
   double gemm_us = 0, dequantize_us = 0, quantize_us = 0;

@@ -196,8 +196,8 @@ std::optional<Conversion> conversion_of(std::string_view op, const Signature& si
     return conversion;
   }
   if (dequantizes(op)) return conversion;
-  // Bytes that multiply as many numbers are a mask.
-  if (most_float >= conversion.codes) return std::nullopt;
+  // Bytes that multiply as many numbers are a mask; what was unpacked has expanded scales.
+  if (most_float >= conversion.codes && !of_bytes) return std::nullopt;
   // Unpacked integers alone only move on; numbers are made of them where numbers are.
   if (wide && !is_code(codes->type) && most_float == 0) return std::nullopt;
   return conversion;
@@ -229,10 +229,18 @@ Conversion widening_of(const Signature& signature) {
 
 int64_t code_book_of(std::string_view op, const Signature& signature) {
   constexpr int64_t kMostEntries = 256;
-  static constexpr std::array kLookups = {"aten::index", "aten::index_select", "aten::take",
-                                          "aten::gather", "aten::embedding"};
+  static constexpr std::array kLookups = {"aten::index",     "aten::index_select",
+                                          "aten::take",      "aten::gather",
+                                          "aten::embedding", "aten::embedding_bag"};
   if (std::find(kLookups.begin(), kLookups.end(), op) == kLookups.end()) return 0;
   if (signature.empty() || !is_float(signature[0].type)) return 0;
+  // AQLM's tables have vectors of weights.
+  const std::vector<int64_t>& table = signature[0].dims;
+  constexpr int64_t kLongestVector = 8, kFourBits = 16;
+  const bool has_vectors = op == "aten::embedding_bag" && table.size() == 2 &&
+                           table[1] <= kLongestVector &&
+                           (table[0] == kMostEntries || table[0] == kMostEntries * kMostEntries);
+  if (has_vectors) return kFourBits;
   const int64_t entries = elements_of(signature[0]);
   return entries == 8 || entries == 16 || entries == kMostEntries ? entries : 0;
 }

@@ -14,7 +14,7 @@ constexpr int64_t kFewestPairs = 2;
 
 // Of products in floating point, to which a weight may have been widened.
 bool may_be_widened(const LinearCall& call) {
-  return !is_native(call.verdict) && call.verdict != AuditVerdict::weight_only;
+  return !call.is_gradient && !is_native(call.verdict) && call.verdict != AuditVerdict::weight_only;
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ bool LinearFinder::keeps_widened() const {
     widened.insert(linear_of(call));
   }
   for (size_t i = calls_.size(); pairs > 0 && i-- > 0 && !calls_[i].is_widened;) {
-    const bool floats = calls_[i].verdict == AuditVerdict::unquantized;
+    const bool floats = calls_[i].verdict == AuditVerdict::unquantized && !calls_[i].is_gradient;
     if (floats && widened.contains(linear_of(calls_[i]))) ++without;
   }
   return pairs > 0 && without >= pairs;

@@ -180,20 +180,59 @@ TEST(Codes, InOneRowWithExpandedScales) {
   EXPECT_EQ(report.verdict, AuditVerdict::fake_four_bit) << report.headline;
 }
 
+// AQLM's tables have vectors of weights; those of a recommender are longer.
+TEST(Codes, VectorsOfATable) {
+  const auto verdict_of = [](int64_t columns) {
+    return of_sizes([&](MadeTrace& made, int64_t n) {
+             run_op(made, "aten::embedding_bag",
+                    {{Type::f16, {256, columns}}, {Type::int32, {n * 256 / columns, 1}}});
+             run_op(made, "aten::mul",
+                    {{Type::f16, {n, 256 / columns, 1, columns}}, {Type::f16, {n, 1, 1, 1}}});
+             bf16_linear(made, 64, n, 256);
+           })
+        .verdict;
+  };
+  EXPECT_EQ(verdict_of(8), AuditVerdict::fake_four_bit);
+  EXPECT_EQ(verdict_of(64), AuditVerdict::unquantized);
+}
+
+// QLoRA: a gradient multiplies by the same weight, and is no linear that ran without.
+TEST(Codes, WidenedInTraining) {
+  MadeTrace made;
+  for (int i = 0; i < kMadeLayers; ++i) {
+    for (const int64_t n : {512, 768}) {
+      widened(made, Type::int8, n, 512);
+      bf16_linear(made, 64, n, 512);
+    }
+    bf16_linear(made, 64, 1024, 1024);
+  }
+  const uint32_t outer = made.op("autograd::engine::evaluate_function: MmBackward0");
+  for (int i = 0; i < 2 * kMadeLayers; ++i) {
+    for (const int64_t n : {512, 768}) {
+      made.kernel(kBf16Gemm,
+                  made.op("aten::mm", {{Type::bf16, {64, 512}}, {Type::bf16, {512, n}}}, outer));
+    }
+  }
+  const AuditReport report = examined(made.trace);
+  EXPECT_EQ(report.verdict, AuditVerdict::fake_int8) << report.headline;
+}
+
 // GPTQ unpacks eight bits to int16, and fewer to int8.
 TEST(Codes, UnpackedToMoreBits) {
-  const auto verdict_of = [](Type unpacked) {
+  const auto verdict_of = [](Type unpacked, bool expanded = false) {
     return of_sizes([&](MadeTrace& made, int64_t n) {
              const Dims codes = {64, 4, n}, groups = {2, 128, n}, of_groups = {2, 1, n};
              run_op(made, "aten::bitwise_right_shift", {{Type::int32, codes}, {Type::int32, {4}}});
              made.kernel(kCast, made.op("aten::copy_", {{unpacked, codes}, {Type::int32, codes}}));
              run_op(made, "aten::bitwise_and", {{unpacked, codes}});
-             run_op(made, "aten::mul", {{unpacked, groups}, {Type::f16, of_groups}});
+             run_op(made, "aten::mul",
+                    {{unpacked, groups}, {Type::f16, expanded ? groups : of_groups}});
              bf16_linear(made, 64, n, 256);
            })
         .verdict;
   };
   EXPECT_EQ(verdict_of(Type::int16), AuditVerdict::fake_int8);
+  EXPECT_EQ(verdict_of(Type::int16, true), AuditVerdict::fake_int8);
   EXPECT_EQ(verdict_of(Type::int8), AuditVerdict::fake_four_bit);
 }
 
