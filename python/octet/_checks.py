@@ -17,6 +17,8 @@ from octet.errors import one_line, refuse, refuse_type, shown
 FLOATS = {"float32": F32, "bfloat16": BF16, "float16": F16}  # activations, outputs and biases
 _FLOATS_IN_WORDS = "float32, bfloat16 or float16"
 ROTATION_GROUPS = (4, 16, 64, 256, 1024)
+MOST_COLUMNS = 132_104  # whose products certainly fit into an int32
+_LARGEST_FLOAT32 = 3.4028235e38
 
 
 def is_tensor(value: Any) -> bool:
@@ -69,6 +71,29 @@ def check_int8(name: str, value: Any, matrix: str = "") -> None:
         wrong_value(name, value, matrix)
 
 
+def check_columns(name: str, columns: int) -> None:
+    if columns > MOST_COLUMNS:
+        refuse(
+            name,
+            f"`{name}` has {columns} columns; expected at most {MOST_COLUMNS}, since an int32 sum "
+            "of more could overflow",
+        )
+
+
+def check_scales(scale: Any, n: int) -> None:
+    """Of the rows of a weight."""
+    if tuple(scale.shape) not in ((), (1,), (1, 1), (n,), (n, 1)):
+        wrong_value("weight_scale", scale, f"one, [{n}] or [{n}, 1]")
+
+
+def check_scale(scale: Any) -> float:
+    """One number for all rows, which float32 has to hold."""
+    if not abs(scale) <= _LARGEST_FLOAT32:  # of Python, and of any size; or a NaN
+        said = "out of range" if isinstance(scale, int) else one_line(str(scale))
+        refuse("weight_scale", f"`weight_scale` is {said}; expected a finite number of float32")
+    return float(scale)
+
+
 def check_vector(name: str, value: Any, count: int) -> None:
     if value.shape != (count,):
         wrong_value(name, value, f"[{count}]")
@@ -103,13 +128,28 @@ def check_parts(weights: Any, weight_scales: Any, biases: Any) -> None:
         )
 
 
-def check_output(dtype: Any, given: Any = None) -> int:
-    """The engine's number for an output's dtype; `given`: what the caller passed."""
+def check_output(dtype: Any) -> int:
+    """The engine's number for an output's dtype."""
     code = FLOATS.get(dtype_name(dtype)) if isinstance(dtype, Hashable) else None
     if code is None:
-        said = one_line(str(dtype if given is None else given))
-        refuse_type("out_dtype", f"`out_dtype` is {said}; expected {_FLOATS_IN_WORDS}")
+        refuse_output(dtype)
     return code
+
+
+def refuse_output(given: Any) -> NoReturn:
+    said = given.__name__ if isinstance(given, type) else one_line(str(given))
+    said = type(given).__name__ if said.startswith("<") else said
+    refuse_type("out_dtype", f"`out_dtype` is {said}; expected {_FLOATS_IN_WORDS}")
+
+
+def output_name(given: Any) -> str:
+    """The name of an output's dtype, which is a word, or a dtype of any framework."""
+    name = given if isinstance(given, str) else getattr(given, "name", None)
+    name = name or getattr(given, "__name__", None) or str(given)
+    name = name.removeprefix("torch.")
+    if name not in FLOATS:
+        refuse_output(given)
+    return name
 
 
 def fits_rotation(group: Any, k: int) -> bool:

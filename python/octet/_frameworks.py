@@ -7,7 +7,6 @@ octet.torch is imported when a tensor or a model is passed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,9 +14,9 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from octet import _linear
-from octet._checks import check_tensor, describe, is_tensor, wrong_value
+from octet._checks import check_scale, check_tensor, describe, is_tensor, output_name, wrong_value
 from octet._linear import np
-from octet.errors import OctetError, OctetTypeError, refuse
+from octet.errors import OctetError, OctetTypeError, one_line, refuse
 from octet.report import Report, fallbacks_raise, report_of_process
 
 _HOST_KINDS = (1, 3)  # of DLPack: host memory, and host memory pinned by CUDA
@@ -184,11 +183,14 @@ def _to_numpy(x: Any) -> Any:
         return np.from_dlpack(x)
     except _NOT_BY_DLPACK as error:
         try:
-            return np.asarray(x)
+            array = np.asarray(x)
         except Exception:  # whatever the framework throws: it was freed, or has no buffer
+            array = None
+        if array is None or array.dtype == object:  # then it is the only element of that
             raise OctetError(
-                f"an array of type {type(x).__name__} cannot be read: {error}"
+                f"an array of type {type(x).__name__} cannot be read: {one_line(str(error))}"
             ) from error
+        return array
 
 
 def _to_namespace(namespace: Any, array: Any) -> Any:
@@ -203,9 +205,9 @@ def _torch_linear(
 ) -> Any:
     functional = _TORCH.functions()
     if isinstance(scale, Real):
-        if not math.isfinite(scale):
-            refuse("weight_scale", f"`weight_scale` is {scale}; expected a finite number")
-        scale = x.new_full((1,), float(scale), dtype=functional.torch.float32)
+        scale = x.new_full((1,), check_scale(scale), dtype=functional.torch.float32)
+    if dtype is not None:
+        dtype = getattr(functional.torch, output_name(dtype))
     if out is not None:
         check_tensor("out", out)
         dtype = out.dtype if dtype is None else dtype
@@ -216,4 +218,7 @@ def _torch_linear(
         return y
     if out.shape != y.shape or out.dtype != y.dtype or out.device != y.device:
         wrong_value("out", out, describe(y))
-    return out.copy_(y)
+    try:
+        return out.copy_(y)
+    except RuntimeError as error:  # elements that share memory, or a leaf with a gradient
+        refuse("out", f"`out` is {describe(out)} and cannot be written: {one_line(str(error))}")

@@ -53,6 +53,7 @@ def int8_linear(
     checks.check_int8("weight", _array("weight", weight), "[n, k]")
     codes = _rows_of(weight)
     n, k = codes.count, codes.columns
+    checks.check_columns("weight", k)
     if rows.columns != k:
         checks.wrong_value("x", x, f"[..., {k}], as many columns as `weight` has")
     scales = _scales(scale, n)
@@ -82,6 +83,7 @@ def int8_mm(a: Any, b: Any) -> Any:
     (m, k), n = a.shape, b.shape[1]
     if b.shape[0] != k:
         checks.wrong_value("b", b, f"[{k}, n], as many rows as `a` has columns")
+    checks.check_columns("a", k)
     y = np.zeros((m, n), dtype="int32")
     if y.size and k:
         _octet.int8_mm(
@@ -168,10 +170,10 @@ def _vector(name: str, values: Any, count: int, dtypes: Any = checks.FLOATS) -> 
 
 def _scales(scale: Any, n: int) -> Rows:
     if isinstance(scale, Real):
-        scale = np.float32([scale])
-    if _array("weight_scale", scale).shape not in ((), (1,), (n,), (n, 1), (1, 1)):
-        checks.wrong_value("weight_scale", scale, f"one, [{n}] or [{n}, 1]")
-    scales = _vector("weight_scale", scale.reshape(-1), scale.size, ("float32",))
+        scale = np.float32([checks.check_scale(scale)])
+    checks.check_scales(_array("weight_scale", scale), n)
+    with np.errstate(over="ignore"):  # said below
+        scales = _vector("weight_scale", scale.reshape(-1), scale.size, ("float32",))
     if not np.isfinite(scales.array).all():
         refuse("weight_scale", "`weight_scale` has a NaN or an infinity; expected finite numbers")
     return scales
@@ -203,19 +205,14 @@ def _output(x: Any, n: int, out_dtype: Any, out: Any) -> tuple[Any, Rows]:
 
 
 def _dtype(given: Any) -> Any:
-    name = given if isinstance(given, str) else str(getattr(given, "name", given))
+    name = checks.output_name(given)
+    if name != "bfloat16":
+        return np.dtype(name)
     try:
-        if name.endswith("bfloat16"):
-            import ml_dtypes  # noqa: PLC0415 - NumPy by itself has no bfloat16
-
-            return np.dtype(ml_dtypes.bfloat16)
-        dtype = np.dtype(given)
+        import ml_dtypes  # noqa: PLC0415 - NumPy by itself has no bfloat16
     except ImportError:
         raise OctetTypeError(
             "`out_dtype` is bfloat16, which NumPy has only with ml_dtypes; run "
             "`pip install ml_dtypes`"
         ) from None
-    except TypeError:
-        dtype = None
-    checks.check_output(dtype, given)
-    return dtype
+    return np.dtype(ml_dtypes.bfloat16)

@@ -16,8 +16,9 @@ def one_line(text: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """Its type and value."""
-    return f"{type(value).__name__} {one_line(repr(value))}"
+    """Its type and value, unless all that is known of it is an address."""
+    text = one_line(repr(value))
+    return type(value).__name__ if text.startswith("<") else f"{type(value).__name__} {text}"
 
 
 def refuse_type(field: str, sentence: str) -> NoReturn:

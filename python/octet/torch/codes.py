@@ -9,7 +9,7 @@ from octet import _checks as checks
 from octet import _octet
 from octet.report import note_run
 from octet.torch.private import current_stream
-from octet.torch.runtime import Rows, allocator, engine_of, matrix, rows_of
+from octet.torch.runtime import Rows, allocator, empty_linear, engine_of, matrix, rows_of
 
 
 def quantize_rows(
@@ -80,6 +80,8 @@ def linear_codes(
     checks.check_device("scales", scales, codes.device)
     if scales.dtype != torch.float32 or scales.numel() * rows.k != codes.numel():
         checks.wrong_value("scales", scales, "float32, one for each row of `codes`")
+    if not rows.n or not rows.k:
+        return empty_linear(codes, rows, out_dtype)
     y = torch.empty(codes.shape[:-1] + (rows.outputs,), dtype=out_dtype, device=codes.device)
     if codes.numel():
         dense = scales.contiguous()
@@ -96,6 +98,7 @@ def mm(a: Tensor, b: Tensor) -> Tensor:
     (m, k), n = a.shape, b.shape[1]
     if b.shape[0] != k:
         checks.wrong_value("b", b, f"[{k}, columns], as `a` is {list(a.shape)}")
+    checks.check_columns("a", k)
     sums = torch.empty((m, n), dtype=torch.int32, device=a.device)
     if not sums.numel() or not k:
         return sums.zero_()

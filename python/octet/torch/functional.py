@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from octet._checks import check_parts, check_tensor
+from octet._checks import check_parts, check_tensor, refuse_output, wrong_value
 from octet.errors import refuse_type, shown
 from octet.torch.ops import DifferentiableLinear  # and registers the ops
 from octet.torch.private import is_plain, is_transformed
@@ -136,6 +136,8 @@ def int8_linear_codes(
     """int8_linear() for rows from quantize_rows()."""
     _check_tensors(codes=codes, scales=scales, weight=weight, weight_scale=weight_scale, bias=bias)
     _check_options(0, gate_up, out_dtype)
+    if out_dtype is None:
+        refuse_output(out_dtype)
     return torch.ops.octet.int8_linear_codes(
         codes, scales, weight, weight_scale, bias, gate_up, out_dtype
     )
@@ -184,6 +186,8 @@ def _check_tensors(**arguments: Tensor | None) -> None:
             continue
         if not hasattr(value, "__torch_function__"):  # torch.fx has stand-ins with it
             check_tensor(name, value)
+        elif isinstance(value, Tensor) and value.layout not in (torch.strided, torch.jagged):
+            wrong_value(name, value, "a dense one; call to_dense()")
 
 
 def _check_options(rotation_group: int, gate_up: bool, out_dtype: torch.dtype | None) -> None:

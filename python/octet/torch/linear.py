@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from octet._checks import check_floating, check_tensor, describe
 from octet._recipes import Recipe, parse_recipe
-from octet.errors import OctetError, refuse, refuse_type, shown
+from octet.errors import OctetError, one_line, refuse, refuse_type, shown
 from octet.report import Row, note_fallback
 from octet.torch import dialect
 from octet.torch.dialect import Marker
 from octet.torch.functional import int8_linear, quantize_rows
 from octet.torch.private import PLAIN
 from octet.torch.rotation import dequantize_rows
-from octet.torch.runtime import forget_rows
+from octet.torch.runtime import DTYPES, forget_rows
 from octet.torch.shared import SharedInput
 
 _KEYS = ("weight", "weight_scale", "comfy_quant", "pre_quant_scale", "bias")
@@ -59,6 +59,9 @@ class Int8Linear(nn.Linear):
         self.rotation_group = self.recipe.group_for(in_features)
         self.full_precision = False
         self.float_dtype = dtype or torch.get_default_dtype()
+        if self.float_dtype not in DTYPES:
+            words = "float32, bfloat16 or float16"
+            refuse_type("dtype", f"`dtype` is {one_line(str(self.float_dtype))}; expected {words}")
         self.shared: SharedInput | None = None
         self.place = 0  # among those that share the input
         with torch.inference_mode(False):  # its tensors do not count their changes
@@ -78,6 +81,7 @@ class Int8Linear(nn.Linear):
         if not isinstance(linear, nn.Linear):
             refuse_type("linear", f"`linear` is {type(linear).__name__}; expected an nn.Linear")
         weight = linear.weight
+        check_floating(name, weight)
         made = cls(
             *(linear.in_features, linear.out_features, False, "meta", weight.dtype), recipe=recipe
         )
@@ -109,10 +113,10 @@ class Int8Linear(nn.Linear):
         self.weight, self.weight_scale = codes, scales.reshape(-1, 1)
         self.pre_quant_scale, self.full_precision = None, False
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:  # by this name as well, as that of nn.Linear
         if self.shared is not None:
-            return self.shared.product(self, x)
-        return self.product(x)
+            return self.shared.product(self, input)
+        return self.product(input)
 
     def product(self, x: Tensor) -> Tensor:
         """y of only this linear."""

@@ -103,6 +103,9 @@ class Rows:
             checks.wrong_value("weight", weights[0], "as many gate rows as up rows, and no bias")
         checks.check_rotation(self.group, self.k)
         self.engine, self.index = engine_of(weights[0]), weights[0].get_device()
+        self.versions = []
+        if not self.n or not self.k:
+            return  # nothing to multiply
 
         rows = self._joined(weights)
         if rows.stride(1) != 1 or rows.stride(0) < self.k:
@@ -219,12 +222,12 @@ def _check_parts(
         checks.check_int8("weight", weight, "2 dimensions")
         checks.check_device("weight", weight, device)
         checks.check_device("weight_scale", scale, device)
-        if weight.shape[1] != weights[0].shape[1] or not weight.numel():
-            checks.wrong_value("weight", weight, "[outputs, inputs], neither of them 0")
+        if weight.shape[1] != weights[0].shape[1]:
+            checks.wrong_value("weight", weight, f"[outputs, {weights[0].shape[1]}], as the first")
+        checks.check_columns("weight", weight.shape[1])
         if not scale.is_floating_point():
             checks.wrong_type("weight_scale", scale, "float32")
-        if scale.numel() not in (1, weight.shape[0]):
-            checks.wrong_value("weight_scale", scale, f"1 or {weight.shape[0]} scales")
+        checks.check_scales(scale, weight.shape[0])
     for weight, bias in zip(weights, biases):
         checks.check_floating("bias", bias)
         checks.check_device("bias", bias, device)
@@ -234,6 +237,13 @@ def _check_parts(
         checks.check_device("smooth", smooth, device)
         if smooth.numel() != weights[0].shape[1]:
             checks.wrong_value("smooth", smooth, f"[{weights[0].shape[1]}]")
+
+
+def empty_linear(x: Tensor, rows: Rows, dtype: torch.dtype) -> Tensor:
+    """As an nn.Linear without inputs or outputs: its bias, if it has any."""
+    y = x.new_zeros((*x.shape[:-1], rows.outputs), dtype=dtype)
+    biases = rows.others[2 * rows.options[0] - 1 :] if rows.options[1] else ()
+    return y.add_(torch.cat(biases[: rows.options[0]]).to(dtype)) if biases else y
 
 
 def rows_of(tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -> Rows:
@@ -246,7 +256,10 @@ def rows_of(tensors: tuple[Tensor, ...], options: tuple[int, bool, int, bool]) -
         kinds = ("weight", "weight_scale", "bias") if biased else ("weight", "weight_scale")
         for place, tensor in enumerate(tensors):
             kind = place // parts
-            checks.check_tensor(kinds[kind] if kind < len(kinds) else "smooth", tensor)
+            name = kinds[kind] if kind < len(kinds) else "smooth"
+            checks.check_tensor(name, tensor)
+            if tensor.layout is not torch.strided:
+                checks.wrong_value(name, tensor, "a dense one; call to_dense()")
         rows = Rows(tensors, options)
         setattr(first, kept, rows)
     return rows
@@ -284,6 +297,8 @@ def linear(x: Tensor, rows: Rows, out_dtype: torch.dtype | None) -> Tensor:
         dtype = out_dtype
         if type(dtype) is not torch.dtype or dtype not in DTYPES:
             checks.check_output(dtype)
+    if not rows.n or not rows.k:
+        return empty_linear(x, rows, dtype)
     y, m, kernel = multiply(rows.engine, rows.weight, index, x, shape, rows.outputs, dtype)
     if m:
         rows.ran(kernel, m)
