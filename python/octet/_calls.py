@@ -6,13 +6,15 @@ So the wrong one is found by it, after the call has failed: calls that succeed c
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from numbers import Real
 from typing import Any, NoReturn
 
-from octet.errors import refuse, refuse_type, shown
+from octet.errors import one_line, refuse, refuse_type, shown
 
 Path = str | os.PathLike[str]
 _SIGNATURE = re.compile(r"\n +1\. \w+\((.*)\) -> ")
@@ -27,6 +29,23 @@ def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         if signature is None:
             raise
     _refuse(signature[1], args, options)
+
+
+def check_names(
+    function: Callable[..., Any], options: Iterable[str], taker: Callable[..., Any]
+) -> None:
+    """Refuses options of `function` that neither it nor `taker`, which gets the rest, knows."""
+    known = [
+        name
+        for each in (function, taker)
+        for name, parameter in inspect.signature(each).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    for name in options:
+        if name not in known:
+            meant = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {meant[0]}?" if meant else ""
+            refuse_type(name, f"{function.__name__}() has no argument `{name}`{hint}")
 
 
 def path_text(name: str, path: Any) -> str:
@@ -44,11 +63,12 @@ def _refuse(signature: str, args: tuple[Any, ...], options: Mapping[str, Any]) -
             words = _words(kinds[name])
             refuse_type(name, f"`{name}` is {shown(value)}; expected {words}")
     for name, value in given.items():  # of the right type, and more than the engine's can hold
-        if isinstance(value, int) and not 0 <= value < 1 << 31:
-            refuse(name, f"`{name}` is {value}, which is out of range")
+        for number in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(number, int) and not 0 <= number < 1 << 31:
+                refuse(name, f"`{name}` is {one_line(str(value))}, which is out of range")
         if isinstance(value, str) and not _is_unicode(value):
             refuse(name, f"`{name}` has a surrogate, {value!a:.60}; expected text that is Unicode")
-    refuse_type("", f"the arguments do not fit; expected {signature}")
+    refuse_type("", f"the arguments do not fit: {', '.join(given)}")
 
 
 def _parameters(signature: str) -> Iterator[tuple[str, str]]:

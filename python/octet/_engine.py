@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from octet import _octet
-from octet._calls import Path, call, path_text
+from octet._calls import Path, call, check_names, path_text
 from octet._octet import (
     CaptionReport,
     EngineInfo,
@@ -22,6 +20,7 @@ from octet._octet import (
     RenderReport,
     Stop,
 )
+from octet._requests import caption_text, guidance_of, seed_of, size_of, whole
 from octet.errors import OctetError, refuse, refuse_type
 
 OnProgress = Callable[[_octet.Progress], object]
@@ -152,14 +151,14 @@ class Engine:
         """
         return call(
             self._engine.check,
-            _caption_text(caption, wrap_text),
+            caption_text(caption, wrap_text),
             any_caption=any_caption,
             negative=negative,
-            size=_size(size, width, height),
+            size=size_of(size, width, height),
             preset=preset,
             steps=steps,
-            guidance=_guidance(guidance),
-            seed=_seed(seed),
+            guidance=guidance_of(guidance),
+            seed=seed_of(seed),
             noise=noise,
             images=images,
             loras=None if loras is None else _loras(loras),
@@ -187,11 +186,14 @@ class Engine:
         Ctrl-C stop it, too. `report.warnings` has the warnings about the request.
         """
         if not isinstance(caption, Job):
+            check_names(self.render, request, self.check)  # or Python would blame check()
             job = self.check(caption, **request)
         elif request:
             refuse(next(iter(request)), "a job takes no arguments of check(); it has its own")
         else:
             job = caption
+        if (whole(preview_every) or 1) < 1 or preview_every == 0:
+            refuse("preview_every", f"`preview_every` is {preview_every}; expected 1 or more steps")
         # Last: it imports, for which a forked child may wait in vain.
         convert, convert_preview = _converters(output, level, scale)
         made: list[_octet.Picture] = []
@@ -234,7 +236,7 @@ class Engine:
         stop: Stop | None = None,
     ) -> None:
         """Does ahead of time what the first picture of a size and its preview would wait for."""
-        call(self._engine.warm_up, _size(size, 0, 0), previews, stop)
+        call(self._engine.warm_up, size_of(size, 0, 0), previews, stop)
 
     def set_loras(
         self, loras: Iterable[str | Lora] = (), *, progress: OnProgress | None = None
@@ -270,7 +272,7 @@ class Engine:
 
 def check_caption(caption: str | Mapping[str, Any] | os.PathLike[str]) -> CaptionReport:
     """What is wrong with a caption, and the caption as passed to the model (`canonical`)."""
-    return call(_octet.check_caption, _caption_text(caption, wrap_text=False))
+    return call(_octet.check_caption, caption_text(caption, wrap_text=False))
 
 
 def _loras(loras: Iterable[str | Lora]) -> list[Lora]:
@@ -287,71 +289,17 @@ def _by_name(rules: Any, name: str) -> Mapping[str, Any]:
     return rules or {}
 
 
-def _caption_text(caption: str | Mapping[str, Any] | os.PathLike[str], wrap_text: bool) -> str:
-    if isinstance(caption, str):
-        return call(_octet.wrap_plain_text, caption) if wrap_text else caption
-    if isinstance(caption, Mapping):
-        return json.dumps(caption, ensure_ascii=False, default=_json_value)
-    if isinstance(caption, os.PathLike):
-        with open(caption, encoding="utf-8") as file:
-            return file.read()
-    refuse_type(
-        "caption",
-        f"`caption` is of type {type(caption).__name__}; expected JSON as text, a dict, or a path",
-    )
-
-
-def _json_value(value: Any) -> Any:
-    """What JSON has for something that it does not know."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    refuse_type("caption", f"`caption` contains a {type(value).__name__}, which JSON does not have")
-
-
-def _size(size: int | tuple[int, int] | None, width: int, height: int) -> tuple[int, int]:
-    if size is None:
-        return width, height
-    if width or height:
-        refuse("size", "there are both `size` and `width` or `height`; expected one of them")
-    both = size if isinstance(size, Sequence) else (size, size)
-    sides = [_whole(side) for side in both]
-    if len(sides) != 2 or None in sides:
-        refuse("size", f"`size` is {size!r}; expected a number of pixels, or (width, height)")
-    return sides[0], sides[1]
-
-
-def _seed(seed: int) -> int:
-    number = _whole(seed)
-    if number is None or not 0 <= number < 1 << 64:
-        refuse("seed", f"`seed` is {seed!r}; expected a number from 0 to 2^64 - 1")
-    return number
-
-
-def _whole(value: Any) -> int | None:
-    """The number, of NumPy as well; None for anything else, and for True."""
-    try:
-        return None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        return None
-
-
 def _callback(callback: Any, name: str) -> Any:
     if callback is not None and not callable(callback):
         refuse_type(name, f"`{name}` is of type {type(callback).__name__}; expected a function")
     return callback
 
 
-def _guidance(guidance: float | Sequence[float] | None) -> list[float]:
-    if guidance is None:
-        return []
-    return list(guidance) if isinstance(guidance, Iterable) else [guidance]
-
-
 def _converters(output: str, level: int, scale: int) -> tuple[Convert, Convert]:
     """Convert pictures and previews to the form that the caller wants."""
     if output == "png":
         for name, value, most in (("level", level, 9), ("scale", scale, 64)):  # the engine's limits
-            if not 1 <= (_whole(value) or 0) <= most:
+            if not 1 <= (whole(value) or 0) <= most:
                 refuse(name, f"`{name}` is {value!r}; expected a whole number from 1 to {most}")
         encode = _octet.encode_png
         return partial(encode, level=level), partial(encode, scale=scale)

@@ -13,6 +13,7 @@
 
 #include "base/fork.h"
 #include "octet/octet.h"
+#include "octet/sentence.h"
 #include "python/gil.h"
 
 namespace octet::python {
@@ -28,6 +29,9 @@ void bind_errors(nb::module_& module);
 [[noreturn]] void raise_error(const std::string& sentence);
 [[noreturn]] void raise_invalid_request(const std::string& sentence, const std::string& field);
 [[noreturn]] void raise_wrong_type(const std::string& sentence, const std::string& field);
+
+// Without what only the program has: captions come from `prompt`, or with `wrap_text`.
+std::string said(const Sentence& sentence);
 
 inline void check_status(octet_status status) {
   if (status != OCTET_OK) raise(status);

@@ -19,7 +19,9 @@ nb::bytes pixels(const T& picture) {
 }
 
 std::vector<std::string> texts_of(const std::vector<Sentence>& sentences) {
-  return {sentences.begin(), sentences.end()};
+  std::vector<std::string> texts;
+  for (const Sentence& sentence : sentences) texts.push_back(said(sentence));
+  return texts;
 }
 
 // A picture and its level, or a preview and its scale.
@@ -174,7 +176,7 @@ void bind_jobs(nb::module_& module) {
 void bind_captions(nb::module_& module) {
   Record<CaptionFinding>(module, "CaptionFinding", "What is wrong with a caption.")
       .field("path", &CaptionFinding::path)
-      .value("rule", [](const CaptionFinding& finding) { return finding.rule.text(); })
+      .value("rule", [](const CaptionFinding& finding) { return said(finding.rule); })
       .value("severity", [](const CaptionFinding& finding) { return word_of(finding.severity); })
       .field("fixable", &CaptionFinding::fixable);
   Record<CaptionReport>(module, "CaptionReport", "What a check of a caption found.")

@@ -39,7 +39,7 @@ void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
   } catch (const InvalidRequest& error) {
-    set_error(invalid_request_type, error.what(), error.field());
+    set_error(invalid_request_type, said(error.sentence()), error.field());
   } catch (const Cancelled& error) {
     set_error(cancelled_type, error.what(), "");
   } catch (const OutOfMemory& error) {
@@ -66,6 +66,23 @@ void bind_errors(nb::module_& module) {
                             nb::make_tuple(base, nb::borrow(PyExc_MemoryError)));
   cancelled_type = made(module, "Cancelled", "Stopped by cancel().", nb::make_tuple(base));
   nb::register_exception_translator(translate);
+}
+
+std::string said(const Sentence& sentence) {
+  std::string text;
+  bool left_out = false;
+  for (const Sentence::Segment& each : sentence.segments()) {
+    if (each.is_field && each.text == "prompt") {
+      left_out = true;
+      continue;
+    }
+    std::string_view words = each.text;
+    constexpr std::string_view kOr = " or ";
+    if (left_out && words.starts_with(kOr)) words.remove_prefix(kOr.size());
+    left_out = false;
+    text += each.is_field ? "`" + each.text + "`" : std::string(words);
+  }
+  return text;
 }
 
 void raise(octet_status status) {

@@ -57,12 +57,15 @@ def test_slips_of_a_request(engine):
 
 @pytest.mark.parametrize("name, value, expected", [
     ("steps", "2", "expected a whole number"), ("steps", 2.5, "expected a whole number"),
-    ("preset", 5, "expected text"), ("guidance", "x", "a number for each"),
+    ("preset", 5, "expected text"), ("guidance", "7", "is str '7'; expected a number"),
     ("guidance", object(), "a number for each"),
     ("images", "x", "expected a whole number"), ("negative", 5, "expected text"),
     ("noise", "x", "an array of float32"),
     ("stop", 5, "expected an octet.Stop"), ("size", 64.0, "expected a number of pixels"),
     ("size", (64,), "expected a number of pixels"), ("seed", True, "expected a number from 0"),
+    ("size", 2**33, "out of range"), ("size", (128, -2**40), "out of range"),
+    ("guidance", [10**400], "out of range"), ("width", 128.5, "is float 128.5; expected a whole"),
+    ("height", None, "expected a whole number"),
 ])  # fmt: skip
 def test_requests(engine, name, value, expected):
     assert expected in refusal(engine.check, CAPTION, **{name: value})
@@ -78,8 +81,24 @@ def test_noise(engine):
     assert "has a NaN" in refusal(engine.check, CAPTION, noise=noise, **QUICK)
 
 
+def test_rendering(engine):
+    for wrong in (0, -3):
+        words = f"is {wrong}; expected 1 or more steps"
+        assert words in refusal(engine.render, CAPTION, preview_every=wrong, **QUICK)
+    assert "out of range" in refusal(engine.warm_up, size=2**33)
+    assert "did you mean steps?" in refusal(engine.render, CAPTION, stepz=1)
+
+
 def test_captions(engine):
     assert "JSON does not have" in refusal(engine.check, {"a": {1, 2}})
+    circle: dict = {}
+    circle["a"] = circle
+    for wrong in ({(1, 2): 3}, circle):
+        assert "cannot be written as JSON: " in refusal(engine.check, wrong)
+    assert "pathlib.Path('poster.json')" in refusal(engine.check, "poster.json")
+    said = refusal(engine.check, "a star")
+    assert "becomes one with `wrap_text`" in said and "prompt" not in said
+    assert "prompt" not in str(octet.check_caption("a star").as_dict())
     assert "surrogate" in refusal(engine.check, "\ud800")
     assert "expected an octet.Job" in refusal(engine.estimate, 5)
     # Any mapping, and NumPy's numbers.
@@ -115,6 +134,7 @@ def test_what_callers_make():
 
 @pytest.mark.parametrize("name, value, expected", [
     ("recipe", 5, "expected text"), ("progress", 5, "expected a function"),
+    ("calibration_size", (2**40, 64), "is (1099511627776, 64), which is out of range"),
     ("calibration_size", 5, "expected (number, number)"), ("seed", -1, "out of range"),
     ("captions", [5], "expected a path"),
     ("captions", "a.json", "expected a list"), ("captions", 5, "expected a list"),
