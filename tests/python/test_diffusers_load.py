@@ -24,7 +24,7 @@ from diffusers import Ideogram4Pipeline, Ideogram4Transformer2DModel
 from safetensors.torch import load_file
 from test_dialects import CHANGES, WRITERS, writer_of
 
-from octet import OctetError
+from octet import OctetError, OctetTypeError
 from octet.diffusers import load_int8, load_pipeline
 from octet.torch import Int8Linear, quantize_
 
@@ -305,9 +305,16 @@ def test_missing_norms_can_be_kept(tmp_path):
 def test_wrong_arguments(both, tmp_path):
     with pytest.raises(TypeError, match="Ideogram4Pipeline .* of this Linear is NoneType"):
         load_int8(torch.nn.Linear(2, 2), both)
+    with pytest.raises(OctetTypeError, match="this NoneType is NoneType"):
+        load_int8(None, "x")
+    for wrong in (5, None):  # before the pipeline is loaded
+        with pytest.raises(OctetTypeError, match="`checkpoint` is .*; expected a path"):
+            load_pipeline("nowhere", wrong)
+    with pytest.raises(OctetError, match=r"missing\.safetensors"):
+        load_pipeline("nowhere", "missing.safetensors")
     with pytest.raises(TypeError, match="unconditional is for a pipeline"):
         load_int8(fresh(), both, unconditional=both)
-    with pytest.raises(ValueError, match="branch is 'first', expected"):
+    with pytest.raises(ValueError, match="`branch` is 'first'; expected"):
         load_int8(fresh(), both, branch="first")
     with pytest.raises(ValueError, match="nope"):
         load_int8(fresh(), both, recipe="nope")

@@ -14,12 +14,13 @@ from typing import TypeVar, Union
 import torch
 from diffusers import Ideogram4Pipeline, Ideogram4Transformer2DModel
 
+from octet._calls import path_text
 from octet._octet import Checkpoint
 from octet.diffusers import names
 from octet.diffusers.config import OctetConfig
 from octet.diffusers.quantizer import OctetQuantizer, check_accelerate
 from octet.diffusers.staged import StagedTransformer
-from octet.errors import OctetError
+from octet.errors import OctetError, refuse, refuse_type
 from octet.torch.model import fuse_
 from octet.torch.readers import adapt
 
@@ -77,19 +78,28 @@ def load_pipeline(
     model: a folder or repository for everything else; of its own networks, only the
         configurations are read.
     """
-    parts = {part: _empty_transformer(model, part, dtype) for part in _FOLDERS.values()}
-    pipe = Ideogram4Pipeline.from_pretrained(os.fspath(model), dtype=dtype, **parts)
+    _check_files(checkpoint, unconditional)
+    folder = path_text("model", model)
+    parts = {part: _empty_transformer(folder, part, dtype) for part in _FOLDERS.values()}
+    pipe = Ideogram4Pipeline.from_pretrained(folder, dtype=dtype, **parts)
     return load_int8(pipe, checkpoint, unconditional=unconditional, recipe=recipe)
 
 
+def _check_files(checkpoint: AnyPath, unconditional: AnyPath | None) -> None:
+    """Before minutes are spent on everything else."""
+    Checkpoint(_part(path_text("checkpoint", checkpoint), names.CONDITIONAL))
+    if unconditional is not None:
+        Checkpoint(_part(path_text("unconditional", unconditional), names.UNCONDITIONAL))
+
+
 def _empty_transformer(
-    model: AnyPath, part: str, dtype: torch.dtype
+    model: str, part: str, dtype: torch.dtype
 ) -> Ideogram4Transformer2DModel:
     """Without memory for parameters, but with what a model computes for itself."""
     check_accelerate()
     from accelerate import init_empty_weights
 
-    config = Ideogram4Transformer2DModel.load_config(os.fspath(model), subfolder=part)
+    config = Ideogram4Transformer2DModel.load_config(model, subfolder=part)
     with init_empty_weights():
         made = Ideogram4Transformer2DModel.from_config(config)
     for parameter in made.parameters():  # not to(), which would round rotary frequencies as well
@@ -105,25 +115,27 @@ def _wanted(
 ) -> list[tuple[Ideogram4Transformer2DModel, str, str]]:
     """Which model takes which network of which file."""
     if branch not in _FOLDERS:
-        raise ValueError(f"branch is {branch!r}, expected {' or '.join(map(repr, _FOLDERS))}")
-    path = os.fspath(checkpoint)
+        refuse("branch", f"`branch` is {branch!r}; expected {' or '.join(map(repr, _FOLDERS))}")
+    path = path_text("checkpoint", checkpoint)
     if isinstance(target, Ideogram4Transformer2DModel):
         if unconditional is not None:
-            raise TypeError("unconditional is for a pipeline, and the target is a single network")
+            words = "unconditional is for a pipeline, and the target is a single network"
+            refuse_type("unconditional", words)
         return [(target, _part(path, branch), branch)]
     models = {which: getattr(target, part, None) for which, part in _FOLDERS.items()}
     for which, model in models.items():
         if not isinstance(model, Ideogram4Transformer2DModel):
-            raise TypeError(
+            refuse_type(
+                "target",
                 f"load_int8 takes an Ideogram4Pipeline or an Ideogram4Transformer2DModel, and the "
-                f"{_FOLDERS[which]} of this {type(target).__name__} is {type(model).__name__}"
+                f"{_FOLDERS[which]} of this {type(target).__name__} is {type(model).__name__}",
             )
     if unconditional is None and not _holds_both(path):
         raise OctetError(
             f"{path}: contains one network, and the pipeline has two; name the other as "
             "`unconditional`, or load this one into `pipe.transformer`"
         )
-    other = path if unconditional is None else os.fspath(unconditional)
+    other = path if unconditional is None else path_text("unconditional", unconditional)
     return [
         (models[names.CONDITIONAL], _part(path, names.CONDITIONAL), names.CONDITIONAL),
         (models[names.UNCONDITIONAL], _part(other, names.UNCONDITIONAL), names.UNCONDITIONAL),
