@@ -145,6 +145,7 @@ PullReport pull(const PullRequest& request, const OnPullStep& on_step) {
   report.commit = listing.commit;
   report.folder = cache.snapshot(listing.commit).string();
   report.total_bytes = static_cast<int64_t>(total_bytes(files, request.repo));
+  cache.commit_of(request.revision);  // an odd file in its place is said before all is fetched
   cache.make_folders(listing.commit);
   std::vector<Blob> missing = blobs_of(files);
   missing.erase(

@@ -164,9 +164,12 @@ def test_a_ref_that_is_a_pipe(pull, home, built_program):
     ref = home / "hub" / "models--owner--name" / "refs" / "main"
     ref.parent.mkdir(parents=True)
     os.mkfifo(ref)
-    with RunningHub(one_file(100)) as server:
+    hub = one_file(100)
+    with RunningHub(hub) as server:
         sentence = sentence_of(pull(server))
         assert str(ref) in sentence and "is a pipe" in sentence
+        # Said before anything is fetched.
+        assert not any("/resolve/" in path for path in hub.paths())
         assert str(ref) in sentence_of(pull(server, HF_HUB_OFFLINE="1"))
     done = subprocess.run([built_program("octet"), "inspect", "owner/name"], text=True,
                           capture_output=True, timeout=60, env={**os.environ, "HF_HOME": str(home)})
