@@ -73,10 +73,26 @@ void PhaseReports::operator()(const std::string& phase, int done, int total) {
   (*progress_)(done, total);
 }
 
+namespace {
+
+// An argument may be as long as the system allows, and is often the start of a sentence.
+std::string shortened(const std::string& line) {
+  constexpr size_t kMost = 9'000, kStart = 6'000, kEnd = 2'000;
+  if (line.size() <= kMost) return line;
+  const auto at_character = [&](size_t at) {
+    while ((static_cast<unsigned char>(line[at]) & 0xc0) == 0x80) --at;
+    return at;
+  };
+  return line.substr(0, at_character(kStart)) + " ... " +
+         line.substr(at_character(line.size() - kEnd));
+}
+
+}  // namespace
+
 void say(const CommonFlags& flags, const Sentence& sentence) {
+  const std::string line = shortened(printable(with_flags(sentence, flags.app)));
   // fputs rather than fmt::print, which throws when standard error is full or closed.
-  std::fputs(fmt::format("octet: {}\n", printable(with_flags(sentence, flags.app))).c_str(),
-             stderr);
+  std::fputs(fmt::format("octet: {}\n", line).c_str(), stderr);
 }
 
 std::string short_path(const std::string& path) {

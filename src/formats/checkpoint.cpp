@@ -1,5 +1,7 @@
 #include "formats/checkpoint.h"
 
+#include <limits.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -45,7 +47,7 @@ std::string file_in_folder(const std::string& folder) {
 // Anything but a plain name could make a downloaded index read files elsewhere on the machine.
 bool is_plain_file_name(const std::string& name) {
   return name.find_first_of(std::string_view("/\\\0", 3)) == name.npos && name[0] != '.' &&
-         name.size() > kFileSuffix.size() && name.ends_with(kFileSuffix);
+         name.size() > kFileSuffix.size() && name.size() <= NAME_MAX && name.ends_with(kFileSuffix);
 }
 
 }  // namespace

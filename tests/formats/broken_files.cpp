@@ -248,6 +248,8 @@ std::vector<BrokenFile> broken_indexes() {
   add_shard("shard_hidden", R"(".safetensors")", "not allowed");
   add_shard("shard_nul", R"("/etc/passwd\u0000.safetensors")", "not allowed");
   add_shard("shard_other_kind", R"("/etc/passwd")", "not allowed");
+  const std::string long_name = "\"" + std::string(5000, 'x') + ".safetensors\"";
+  add_shard("shard_long", long_name.c_str(), "not allowed");
   add_shard("shard_pickle", R"("model.bin")", "not allowed");
   files.push_back({"shard_missing", R"({"weight_map":{"w":"gone.safetensors"}})", "",
                    "\"gone.safetensors\" that it names is missing"});

@@ -255,6 +255,15 @@ def options_with_names(octet, command):  # noqa: F811
     return re.findall(rf"^  (?:-\w, )?(--[\w-]+) [^ ]*(?:{kinds}|{words})", page, re.MULTILINE)
 
 
+@pytest.mark.parametrize("arguments", [("inspect",), ("bench",)])
+@pytest.mark.parametrize("letter", ["x", "ä"])
+def test_a_long_argument_is_not_repeated_in_full(octet, arguments, letter):  # noqa: F811
+    done = octet(*arguments, letter * 60_000)
+    assert done.returncode in (1, 2) and done.stderr.count("\n") == 1
+    assert len(done.stderr) < 10_000 and "\ufffd" not in done.stderr
+    assert f"{letter} ... {letter}" in done.stderr
+
+
 def test_an_empty_word_is_no_value_of_any_flag(octet):  # noqa: F811
     commands = [["generate"], ["caption", "check"], ["demo"], ["pull"], ["inspect"], ["quantize"],
                 ["compare"], ["certify"], ["devices"], ["bench", "gemm"], ["bench", "linear"],
