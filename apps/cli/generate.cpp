@@ -193,17 +193,21 @@ std::vector<RenderedCaption> render_list(const CommonFlags& flags, const Generat
     RenderCallbacks callbacks = others;
     callbacks.progress = std::ref(progress);
     callbacks.picture = [&](const Picture& picture) { keep_picture(result, to, i, picture); };
-    try {
-      result.report = engine.render(jobs[i], callbacks);
-    } catch (const Error& error) {
-      // Those that were made are told all the same.
+    // Those that were made are told whatever ends the work.
+    const auto tell = [&] {
       progress.end();
       print_now(flags, lines_of(flags, result, seeded));
-      if (dynamic_cast<const Cancelled*>(&error) == nullptr) throw;
+    };
+    try {
+      result.report = engine.render(jobs[i], callbacks);
+    } catch (const Cancelled&) {
+      tell();
       throw stopped(results, request.picture.images);
+    } catch (...) {
+      tell();
+      throw;
     }
-    progress.end();
-    print_now(flags, lines_of(flags, result, seeded));
+    tell();
   }
   return results;
 }

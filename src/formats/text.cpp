@@ -4,9 +4,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "formats/boundary.h"
-#include "octet/tools/text.h"
-
 namespace octet {
 namespace {
 
@@ -77,19 +74,6 @@ std::string listed(const std::vector<std::string>& names, size_t most) {
   }
   if (names.size() > most) list += fmt::format(" and {} more", names.size() - most);
   return list;
-}
-
-std::string shell_word(std::string_view text) try {
-  const bool is_plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    return is_letter || std::string_view("0123456789_-./=:,+@%").find(c) != std::string_view::npos;
-  });
-  if (is_plain) return std::string(text);
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-} catch (...) {
-  rethrow_as_error();
 }
 
 }  // namespace octet

@@ -13,6 +13,19 @@ namespace octet {
 
 std::string printable(std::string_view text) { return without_controls(text); }
 
+std::string shell_word(std::string_view text) try {
+  const bool is_plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return is_letter || std::string_view("0123456789_-./=:,+@%").find(c) != std::string_view::npos;
+  });
+  if (is_plain) return std::string(text);
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+} catch (...) {
+  rethrow_as_error();
+}
+
 std::string human_bytes(uint64_t bytes) try {
   const char* const units[] = {"B", "KB", "MB", "GB", "TB"};
   auto value = static_cast<double>(bytes);

@@ -301,7 +301,7 @@ def test_a_signal_keeps_the_pictures_before_it(built_program, generate, model, t
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert err.splitlines()[-1] == "octet: stopped on request; 0 of 1 pictures are complete"
+    assert err.splitlines()[-1] == "octet: stopped on request; 1 of 2 pictures are complete"
     assert out == f"{generate.out / 'out-a.png'} (seed 0)\n"
     assert list(files(generate)) == ["out-a.png"]
 
