@@ -147,17 +147,6 @@ std::string to_json(const QuantizeReport& report) try {
   rethrow_as_error();
 }
 
-// One word of a command line.
-static std::string in_shell(const std::string& word) {
-  const bool is_plain = word.find_first_not_of(
-                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                            "0123456789/._-+,:@") == word.npos;
-  if (is_plain && !word.empty()) return word;
-  std::string quoted = "'";
-  for (const char c : printable(word)) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
 std::string to_text(const QuantizeReport& report, const QuantizeRequest& request,
                     Detail detail) try {
   const bool quiet = detail == Detail::brief;
@@ -172,20 +161,21 @@ std::string to_text(const QuantizeReport& report, const QuantizeRequest& request
   }
   for (const std::string& file : report.files) text += printable(file) + "\n";
   if (!report.files.empty() && !quiet) {
-    text += fmt::format(
-        "{} from {} in {:.1f} s{}{}\n", human_bytes(report.output_bytes),
-        human_bytes(report.source_bytes), report.seconds,
-        report.resumed_tensors > 0
-            ? fmt::format(", {} tensors kept from an earlier run", report.resumed_tensors)
-            : "",
-        report.verified ? ", verified" : "");
+    text += fmt::format("{} from {} in {:.1f} s{}{}\n", human_bytes(report.output_bytes),
+                        human_bytes(report.source_bytes), report.seconds,
+                        report.resumed_tensors > 0
+                            ? fmt::format(", {} kept from an earlier run",
+                                          counted(report.resumed_tensors, "tensor"))
+                            : "",
+                        report.verified ? ", verified" : "");
   }
   if (!report.files.empty() && !quiet) {
     // Text encoder, tokenizer and VAE are not copied.
     text += fmt::format(
         "To make pictures with it{}: octet generate --model {} --base {} --prompt 'a red heart'\n",
-        report.base.empty() ? ", with a MODEL that has the rest" : "", in_shell(request.out),
-        report.base.empty() ? "MODEL" : in_shell(report.base));
+        report.base.empty() ? ", with a MODEL that has the rest" : "",
+        shell_word(printable(request.out)),
+        report.base.empty() ? "MODEL" : shell_word(printable(report.base)));
   }
   return text;
 } catch (...) {
