@@ -94,6 +94,8 @@ class NegationReader {
         (phrases_[free].joined || phrase.is(Meaning::Kind::thing))) {
       one.said = {at_, noun + 1};
       if (phrase.is(Meaning::Kind::thing)) one.thing = phrase.meaning->index;
+      if (phrase.is(Meaning::Kind::colour)) one.colours = {*phrase.meaning->colour};
+      result_.is_of_next = !one.colours.empty();
     } else if (word.ends_with(kLess)) {
       const Meaning* const thing = phrases_.thing_named(word.substr(0, word.size() - kLess.size()));
       if (thing == nullptr) return false;
@@ -222,6 +224,8 @@ class NegationReader {
         one.always_there = true;
         take(1);
         has_noun = true;
+      } else if (is_colour_in()) {
+        take(1);
       } else if (phrases_.is_content(at_) && !phrases_.is(at_, Role::negation) &&
                  !phrases_.is_any(at_, {"or", "instead", "rather"})) {
         // "not two hearts" may be three.
@@ -233,6 +237,12 @@ class NegationReader {
       } else {
         break;
       }
+    }
+    // "no hearts in red"
+    if (one.thing && is_colour_in()) {
+      const Description found = phrases_.description_at(++at_);
+      for (const Named<Rgb>& colour : found.colours) one.colours.push_back(colour.value);
+      end = at_;
     }
     // "not smiling" may be wrong of what is painted, which "no cats" and "not a cat" are not.
     const bool is_known =

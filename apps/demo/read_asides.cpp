@@ -22,7 +22,7 @@ bool SceneReader::pass_attribute() {
   const bool says_more = phrases_.phrase_at(last).meaning || phrases_.describe(last, ignored);
   if (says_more) return false;
   // Star-shaped cookies are no stars, and sun-dried tomatoes no sun.
-  const bool is_shape_alone = ends({"shaped"}) && is_any_thing(last + 1);
+  const bool is_shape_alone = ends({"shaped", "like"}) && is_any_thing(last + 1);
   const bool is_noun_of_it = is_thing && phrases_[last].joined && !is_shape_alone &&
                              phrases_.is_content(last + 1) && phrases_.is_word(last + 1);
   if (!is_noun_of_it && !phrases_.leads_to_noun(last + 1)) return false;

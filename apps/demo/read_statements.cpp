@@ -38,15 +38,19 @@ bool SceneReader::read_behind_noun() {
 SceneReader::Statement SceneReader::statement_at(size_t at) const {
   Statement said;
   const auto is_several = [&] {
-    return is_any(at, {"both", "all", "everything", "they", "they're"}) ||
+    return is_any(at, {"both", "all", "each", "everything", "they", "they're"}) ||
            (said.end > 0 && is(at, "them"));
   };
   const auto is_of_one = [&] {
-    return is_any(at,
-                  {"it", "it's", "is", "are", "be", "should", "must", "will", "make", "paint",
-                   "draw", "colour", "color", "in", "painted", "drawn", "coloured", "colored"}) ||
-           (said.end == 0 && is(at, "but")) || (said.end > 0 && is_any(at, {"of", "to"})) ||
-           (is_any(at, {"has", "have"}) && is(at + 1, "to")) ||
+    return is_any(at, {"it", "it's", "is", "are", "be", "should", "must", "will", "shall", "make",
+                       "paint", "draw", "colour", "color", "in", "painted", "drawn", "coloured",
+                       "colored"}) ||
+           (said.end == 0 && is(at, "but")) ||
+           (said.end > 0 && is_any(at, {"of", "to", "which"})) ||
+           (is_any(at, {"has", "have"}) && (is(at + 1, "to") || ends_in_colour(at + 1))) ||
+           (is(at, "to") && is(at + 1, "be")) ||
+           (is(at, "let") && is_any(at + 1, {"it", "them"})) ||
+           (is(at, "whose") && is_any(at + 1, {"colour", "color"})) ||
            (said.end > 0 && is(at, "the") && is_any(at + 1, {"colour", "color"}));
   };
   for (; is_several() || is_of_one(); ++at) {
@@ -58,10 +62,34 @@ SceneReader::Statement SceneReader::statement_at(size_t at) const {
   return said;
 }
 
+bool SceneReader::ends_in_colour(size_t at) const {
+  return !phrases_.description_at(at).colours.empty() && is_any(at, {"colour", "color"});
+}
+
+size_t SceneReader::list_begin() const {
+  const std::vector<Group>& groups = scene_.groups;
+  size_t first = groups.size();
+  if (current_ + 1 != first || at_ != noun_end_) return first;
+  while (first > 0 && groups[first - 1].said.colours.empty()) {
+    if (--first == 0) break;
+    const Group& before = groups[first - 1];
+    const Span last = before.thing ? before.said.noun.front() : Span{before.said.words.back(), 1};
+    const size_t next = last.first + last.count;
+    const bool is_further = first + 1 < groups.size() && phrases_.is_mark(next) &&
+                            phrases_[next].text == ",";  // "a moon, a heart and a star"
+    if (!is(next, "and") && !is_further) break;
+  }
+  return first;
+}
+
 bool SceneReader::read_statement() {
   Statement said = statement_at(at_);
   // "in blue: a heart"
   said.is_of_several |= said.end > 0 && scene_.groups.empty() && unknown_ == kNone;
+  const size_t first_of_list =
+      is_any(at_, {"are", "should", "must", "will", "shall"}) ? list_begin() : scene_.groups.size();
+  const bool is_of_list = first_of_list + 1 < scene_.groups.size();
+  said.is_of_several |= is_of_list;
   if (said.end == 0 || (current_ == kNone && !said.is_of_several)) return false;
   size_t at = said.end;
   const Description found = phrases_.description_at(at);
@@ -78,6 +106,7 @@ bool SceneReader::read_statement() {
     if (said.is_of_both && count > 0)
       shared.first =
           scene_.groups.back().wanted == 2 ? count - 1 : count - std::min<size_t>(count, 2);
+    if (is_of_list) shared.first = first_of_list;
     if (!said.is_of_everything && count > 0) shared.end = count;
     shared_.push_back(shared);
     at_ = at;
@@ -91,7 +120,8 @@ bool SceneReader::read_statement() {
   group.said.noun.push_back(verbs);
   if (!share_colours(found)) take_description(group, found);
   for (; is(at, Role::letters) || is(at, Role::typeface); ++at) {
-    if (!group.thing) group.said.noun.push_back({at, 1});
+    const bool is_colour = !found.colours.empty() && is_any(at, {"colour", "color"});
+    if (!group.thing || is_colour) group.said.noun.push_back({at, 1});
   }
   at_ = at;
   return true;

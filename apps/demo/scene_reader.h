@@ -153,6 +153,12 @@ class SceneReader {
   };
   Statement statement_at(size_t at) const;
 
+  // Of the groups that "are blue" is about: "the heart and the star".
+  size_t list_begin() const;
+
+  // "a blue colour"
+  bool ends_in_colour(size_t at) const;
+
   // "HELLO in red letters", "the heart is red", "make it green", "both green".
   bool read_statement();
 
