@@ -138,8 +138,10 @@ int run(int argc, char** argv) {
   } catch (const FailedCheck& error) {
     return fail_with(flags, error.what(), kFailedCheck);
   } catch (const InvalidRequest& error) {
-    // A caption is what the program works on, not how it is used.
-    if (error.field() == "caption") return fail_with(flags, error.sentence());
+    // Captions and noise are what the program works on, not how it is used.
+    if (error.field() == "caption" || error.field() == "noise") {
+      return fail_with(flags, error.sentence());
+    }
     const CLI::ValidationError usage(with_flags(error.sentence(), flags.app));
     return fail_with(flags, usage_sentence(program, usage), kWrongUsage);
   } catch (const Error& error) {

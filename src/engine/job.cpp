@@ -87,21 +87,15 @@ void check_guidance(const ModelFacts& model, const Job& job) {
 
 void check_noise(const Job& job) {
   const std::vector<float>& noise = job.request.noise;
-  const bool is_named = !job.request.noise_name.empty();
-  if (noise.empty() && !is_named) return;
-  check_value(job.request.images == 1, "noise",
+  if (noise.empty() && job.request.noise_name.empty()) return;
+  check_value(job.request.images == 1, "images",
               "noise: given noise makes one picture, got {} images; leave the number out",
               job.request.images);
-  try {
-    check_value(noise.size() == job.elements(), "noise",
-                "noise: {} numbers, expected {} for a picture of this size", noise.size(),
-                job.elements());
-    check_value(std::ranges::all_of(noise, [](float v) { return std::isfinite(v); }), "noise",
-                "noise: contains a NaN or an infinity, expected numbers around 0");
-  } catch (const InvalidRequest& error) {
-    if (is_named) throw Error(error.sentence());  // it is a file's: no wrong usage
-    throw;
-  }
+  check_value(noise.size() == job.elements(), "noise",
+              "noise: {} numbers, expected {} for a picture of this size", noise.size(),
+              job.elements());
+  check_value(std::ranges::all_of(noise, [](float v) { return std::isfinite(v); }), "noise",
+              "noise: contains a NaN or an infinity, expected numbers around 0");
 }
 
 }  // namespace
