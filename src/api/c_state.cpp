@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "api/c_engine.h"
+#include "api/engine_table.h"
 
 namespace octet::c_api {
 namespace {
@@ -44,7 +45,10 @@ void octet_stop_request(octet_stop* stop) {
 
 void octet_stop_free(octet_stop* stop) { delete stop; }
 
-void octet_engine_free(octet_engine* engine) { delete engine; }
+void octet_engine_free(octet_engine* engine) {
+  // Of several calls, one finds an engine.
+  if (engine != nullptr && octet::api::end_engine(engine->engine)) delete engine;
+}
 
 octet_status octet_job_create(const octet_engine* engine, const octet_request* request,
                               octet_job** job) {

@@ -49,20 +49,20 @@ std::shared_ptr<api::EngineBody> loaded_body(const Engine& engine) {
 
 }  // namespace
 
-Engine::Engine() = default;
+Engine::Engine() try { api::add_engine(*this); } catch (...) {
+  rethrow_as_error();
+}
 
 Engine::Engine(const ModelOptions& options, const OnRenderProgress& progress) : Engine() {
   load(options, progress);
 }
 
-Engine::~Engine() { api::end_body(*this); }
+Engine::~Engine() { api::end_engine(*this); }
 
-Engine::Engine(Engine&& other) noexcept { api::move_body(other, *this); }
+Engine::Engine(Engine&& other) noexcept { api::move_engine(other, *this); }
 
 Engine& Engine::operator=(Engine&& other) noexcept {
-  if (this == &other) return *this;
-  api::end_body(*this);
-  api::move_body(other, *this);
+  if (this != &other) api::move_engine(other, *this);
   return *this;
 }
 

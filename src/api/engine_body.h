@@ -67,6 +67,8 @@ class EngineBody {
   EngineInfo info() const;
 
   bool is_of_this_process() const { return forks_ == fork_count(); }
+  // Never destroys it. Takes no memory, as destructors need it.
+  void keep_for_ever(std::shared_ptr<EngineBody> self) { self_ = std::move(self); }
 
  private:
   void publish();
@@ -88,6 +90,7 @@ class EngineBody {
   RenderProgress progress_;
 
   uint32_t forks_ = fork_count();
+  std::shared_ptr<EngineBody> self_;
 };
 
 }  // namespace octet::api

@@ -2,8 +2,8 @@
 
 #include <signal.h>
 
-#include <map>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "base/error.h"
@@ -12,41 +12,61 @@
 namespace octet::api {
 namespace {
 
-std::mutex bodies_mutex;
+constinit std::mutex table_mutex;
 
-class BodyTable {
+// No signal arrives while a thread has the table, so that a handler may use it.
+class TableLock {
  public:
-  using Rows = std::map<const Engine*, std::shared_ptr<EngineBody>>;
-
-  // No signal arrives while a thread has the table, so that a handler may use it.
-  class Lock {
-   public:
-    Lock() {
-      sigset_t all;
-      ::sigfillset(&all);
-      ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-      bodies_mutex.lock();
-    }
-    ~Lock() {
-      bodies_mutex.unlock();
-      ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    }
-    Lock(const Lock&) = delete;
-    Lock& operator=(const Lock&) = delete;
-
-   private:
-    sigset_t before_;
-  };
-
-  // Never destroyed: threads may call engines while a process exits.
-  static Rows& rows() {
-    static Rows* const made = [] {
-      hold_during_fork<bodies_mutex>();
-      return new Rows;
-    }();
-    return *made;
+  TableLock() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    table_mutex.lock();
   }
+  ~TableLock() {
+    table_mutex.unlock();
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  TableLock(const TableLock&) = delete;
+  TableLock& operator=(const TableLock&) = delete;
+
+ private:
+  sigset_t before_;
 };
+
+// A list: engines are few. Moving and destroying them must not need memory, and any code of other
+// libraries may do that before main() or after it.
+struct Row {
+  const Engine* engine = nullptr;
+  std::shared_ptr<EngineBody> body = {};
+  Row* next = nullptr;
+};
+constinit Row* first_row = nullptr;
+
+// All of these with the lock.
+Row** link_to(const Engine& engine) {
+  Row** link = &first_row;
+  while (*link != nullptr && (*link)->engine != &engine) link = &(*link)->next;
+  return link;
+}
+Row* row_of(const Engine& engine) { return *link_to(engine); }
+void add_row(Row* row, const Engine& engine) {
+  row->engine = &engine;
+  row->next = std::exchange(first_row, row);
+}
+
+void close(std::shared_ptr<EngineBody> body) {
+  if (body == nullptr) return;
+  if (body->is_of_this_process()) {
+    body->close();
+  } else {
+    body->keep_for_ever(body);  // its threads are missing: it can only be left as it is
+  }
+}
+
+void check_is_engine(bool is_engine) {
+  check(is_engine, "engine: this is no engine; it has been destroyed, or never was one");
+}
 
 void check_process(const EngineBody& body) {
   check(body.is_of_this_process(),
@@ -56,55 +76,88 @@ void check_process(const EngineBody& body) {
 
 }  // namespace
 
-std::shared_ptr<EngineBody> find_body(const Engine& engine) {
-  BodyTable::Rows& rows = BodyTable::rows();
-  std::shared_ptr<EngineBody> found;
+void add_engine(const Engine& engine) {
+  [[maybe_unused]] static const bool held = (hold_during_fork<table_mutex>(), true);
+  auto made = std::make_unique<Row>();
+  std::shared_ptr<EngineBody> left;  // by one whose memory was used again without its destructor
   {
-    const BodyTable::Lock lock;
-    const auto row = rows.find(&engine);
-    if (row != rows.end()) found = row->second;
+    const TableLock lock;
+    if (Row* row = row_of(engine)) {
+      left = std::move(row->body);
+    } else {
+      add_row(made.release(), engine);
+    }
   }
+  close(std::move(left));
+}
+
+bool end_engine(const Engine& engine) noexcept {
+  std::unique_ptr<Row> row;
+  {
+    const TableLock lock;
+    Row** const link = link_to(engine);
+    row.reset(*link);
+    if (row != nullptr) *link = row->next;
+  }
+  if (row == nullptr) return false;
+  close(std::move(row->body));
+  return true;
+}
+
+void move_engine(const Engine& from, const Engine& to) noexcept {
+  std::unique_ptr<Row> made(new (std::nothrow) Row);
+  std::shared_ptr<EngineBody> before;
+  {
+    const TableLock lock;
+    Row* const source = row_of(from);
+    if (row_of(to) == nullptr && made != nullptr) add_row(made.release(), to);
+    if (Row* const target = row_of(to)) {
+      before = std::exchange(target->body, source != nullptr ? std::move(source->body) : nullptr);
+    } else if (source != nullptr) {
+      source->engine = &to;
+    }
+  }
+  close(std::move(before));
+}
+
+std::shared_ptr<EngineBody> find_body(const Engine& engine) {
+  std::shared_ptr<EngineBody> found;
+  bool is_engine = false;
+  {
+    const TableLock lock;
+    if (const Row* row = row_of(engine)) {
+      is_engine = true;
+      found = row->body;
+    }
+  }
+  check_is_engine(is_engine);
   if (found != nullptr) check_process(*found);
   return found;
 }
 
 std::shared_ptr<EngineBody> find_or_make_body(const Engine& engine) {
   if (auto found = find_body(engine)) return found;
-  BodyTable::Rows fresh;
-  fresh.emplace(&engine, std::make_shared<EngineBody>());
-  const BodyTable::Lock lock;
-  return BodyTable::rows().insert(fresh.extract(fresh.begin())).position->second;
+  auto made = std::make_shared<EngineBody>();
+  bool is_engine = false;
+  {
+    const TableLock lock;
+    if (Row* row = row_of(engine)) {
+      is_engine = true;
+      if (row->body != nullptr) {
+        made = row->body;
+      } else {
+        row->body = made;
+      }
+    }
+  }
+  check_is_engine(is_engine);
+  return made;
 }
 
 void cancel_body(const Engine& engine) noexcept {
-  BodyTable::Rows& rows = BodyTable::rows();
-  const BodyTable::Lock lock;
-  const auto row = rows.find(&engine);
-  if (row != rows.end()) row->second->cancel();
-}
-
-void move_body(const Engine& from, const Engine& to) noexcept {
-  BodyTable::Rows& rows = BodyTable::rows();
-  const BodyTable::Lock lock;
-  auto row = rows.extract(&from);
-  if (row.empty()) return;
-  row.key() = &to;
-  rows.insert(std::move(row));
-}
-
-void end_body(const Engine& engine) noexcept {
-  BodyTable::Rows& rows = BodyTable::rows();
-  BodyTable::Rows::node_type row;
-  {
-    const BodyTable::Lock lock;
-    row = rows.extract(&engine);
-  }
-  if (row.empty()) return;
-  if (row.mapped()->is_of_this_process()) {
-    row.mapped()->close();
-  } else {
-    new auto(std::move(row.mapped()));  // its threads are missing: it can only be left as it is
-  }
+  const TableLock lock;
+  const Row* const row = row_of(engine);
+  if (row != nullptr && row->body != nullptr) row->body->cancel();
 }
 
 }  // namespace octet::api

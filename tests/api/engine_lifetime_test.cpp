@@ -8,8 +8,10 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "formats/error_message.h"
 #include "models/golden_run.h"
@@ -118,7 +120,9 @@ TEST_F(EngineLifetimeTest, EndsWhileItLoads) {
     EXPECT_THROW(used->load(options_,
                             [&](const RenderProgress&) {
                               begun = true;
-                              while (used->state().busy) std::this_thread::yield();
+                              while (outcome([&] { used->state(); }).empty()) {
+                                std::this_thread::yield();
+                              }
                               return true;
                             }),
                  Cancelled);
@@ -141,6 +145,30 @@ TEST_F(EngineLifetimeTest, AnEngineThatWasMovedFromIsEmpty) {
   EXPECT_EQ(first.render(request_).steps, 3);
   first = Engine();
   EXPECT_FALSE(first.is_loaded());
+}
+
+TEST_F(EngineLifetimeTest, AnEngineThatWasDestroyedIsNone) {
+  auto engine = std::make_unique<Engine>(options_);
+  Engine* const destroyed = engine.get();
+  engine.reset();
+  EXPECT_ERROR_WITH(destroyed->load(options_), "no engine");
+  EXPECT_ERROR_WITH(destroyed->unload(), "no engine");
+  EXPECT_ERROR_WITH(destroyed->state(), "no engine");
+  EXPECT_ERROR_WITH(destroyed->render(request_), "no engine");
+  EXPECT_FALSE(destroyed->is_loaded());
+  destroyed->cancel();
+}
+
+// As a vector does when it grows: what was moved is destroyed, and something new may be there.
+TEST_F(EngineLifetimeTest, MovesFromPlaceToPlace) {
+  std::optional<Engine> places[3];
+  places[0].emplace(options_);
+  for (int i = 1; i < 6; ++i) {
+    places[i % 3].emplace(std::move(*places[(i - 1) % 3]));
+    places[(i - 1) % 3].emplace();
+    EXPECT_FALSE(places[(i - 1) % 3]->is_loaded());
+    EXPECT_EQ(places[i % 3]->render(request_).steps, 3);
+  }
 }
 
 TEST_F(EngineLifetimeTest, IsOfNoUseInAChild) {

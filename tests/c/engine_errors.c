@@ -210,6 +210,50 @@ static void check_wrong_options(const octet_options* right) {
   octet_engine_cancel(NULL);
 }
 
+// What is freed, or never was an engine, is none: nothing is read there, and nothing is loaded.
+static void check_no_engine(octet_engine* none, const octet_options* options) {
+  const octet_request request = new_request(64);
+  octet_state state = octet_state_init();
+  octet_info info = octet_info_init();
+  octet_job* job = NULL;
+  const char* const said = "no engine";
+  CHECK_FAILS(octet_engine_load(none, options, NULL, NULL), OCTET_ERROR, "", said);
+  CHECK_FAILS(octet_engine_unload(none), OCTET_ERROR, "", said);
+  CHECK_FAILS(octet_engine_render(none, &request, NULL, NULL), OCTET_ERROR, "", said);
+  CHECK_FAILS(octet_engine_check(none, &request), OCTET_ERROR, "", said);
+  CHECK_FAILS(octet_engine_warm_up(none, 0, 0, 0, NULL), OCTET_ERROR, "", said);
+  CHECK_FAILS(octet_engine_set_loras(none, NULL, 0, NULL, NULL), OCTET_ERROR, "", said);
+  CHECK_FAILS(octet_engine_state(none, &state), OCTET_ERROR, "", said);
+  CHECK_FAILS(octet_engine_info(none, &info), OCTET_ERROR, "", said);
+  CHECK_FAILS(octet_job_create(none, &request, &job), OCTET_ERROR, "", said);
+  octet_engine_cancel(none);
+  octet_engine_free(none);
+}
+
+static int free_twice(void* engine, const octet_progress* progress) {
+  (void)progress;
+  octet_engine_free(engine);
+  octet_engine_free(engine);
+  return 0;
+}
+
+static void check_freed_engines(const octet_options* options) {
+  octet_engine* engine = NULL;
+  CHECK(octet_engine_create(options, NULL, NULL, &engine) == OCTET_OK);
+  octet_engine* const kept = engine;
+  octet_engine_free(engine);
+  check_no_engine(kept, options);
+  void* foreign[4] = {NULL, NULL, NULL, NULL};
+  check_no_engine((octet_engine*)foreign, options);
+
+  CHECK(octet_engine_create(options, NULL, NULL, &engine) == OCTET_OK);
+  octet_callbacks callbacks = octet_callbacks_init();
+  callbacks.user = engine;
+  callbacks.progress = free_twice;
+  const octet_request request = new_request(64);
+  CHECK(octet_engine_render(engine, &request, &callbacks, NULL) == OCTET_CANCELLED);
+}
+
 int main(int count, char** arguments) {
   if (count != 2) {
     fprintf(stderr, "usage: engine_errors MODEL\n");
@@ -229,5 +273,6 @@ int main(int count, char** arguments) {
   check_others_job(engine, &options, 4 * info.token_side);
   octet_engine_free(engine);
   check_wrong_options(&options);
+  check_freed_engines(&options);
   return failures != 0;
 }
