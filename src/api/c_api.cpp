@@ -44,7 +44,7 @@ struct LastError {
 // That of threads which had no memory for their own.
 LastError no_memory = {.sentence = "out of memory; close programs or use a smaller problem"};
 
-ThreadPointer<LastError> last_errors([](void* value) {
+constinit ThreadPointer<LastError> last_errors([](void* value) {
   if (value != &no_memory) delete static_cast<LastError*>(value);
 });
 

@@ -13,16 +13,13 @@ namespace octet {
 namespace {
 
 // Replaces a field's backquotes while a sentence is formatted, to be split there.
-ThreadPointer<const std::string>& mark_in_use() {
-  static ThreadPointer<const std::string> made;
-  return made;
-}
+constinit ThreadPointer<const std::string> mark_in_use;
 
 struct MarkInUse {
   explicit MarkInUse(const std::string& mark) {
-    if (!mark_in_use().set(&mark)) throw std::bad_alloc();
+    if (!mark_in_use.set(&mark)) throw std::bad_alloc();
   }
-  ~MarkInUse() { mark_in_use().set(nullptr); }
+  ~MarkInUse() { mark_in_use.set(nullptr); }
 };
 
 bool names_field(std::string_view quoted) {
@@ -64,7 +61,7 @@ Error::Error(std::shared_ptr<const Sentence> sentence)
     : std::runtime_error(sentence->text()), sentence_(std::move(sentence)) {}
 
 std::string text_to_format(const Sentence& sentence) {
-  const std::string* const mark = mark_in_use().get();
+  const std::string* const mark = mark_in_use.get();
   if (mark == nullptr) return sentence.text();
   return sentence.said([mark](const std::string& field) { return *mark + field + *mark; });
 }

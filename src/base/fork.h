@@ -11,14 +11,17 @@
 
 namespace octet {
 
-// Increases in each child.
-uint32_t fork_count() noexcept;
+// Increases in each child. Only the first call of a process may take memory.
+uint32_t fork_count();
+
+// pthread_atfork(), whose only failure is std::bad_alloc.
+void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)());
 
 // Keeps other threads out of `mutex`, which belongs to the whole process, while this one forks: the
 // child would never get it. It must not be held while another mutex is taken. Call it once.
 template <std::mutex& mutex>
 void hold_during_fork() {
-  pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
+  at_fork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
 }
 
 }  // namespace octet

@@ -4,34 +4,48 @@
 // a library that was loaded by dlopen(), when a thread first uses one, or to note that one has a
 // destructor. Here that is std::bad_alloc, as everywhere. So the library has no thread_local.
 //
-// These are for statics, and last as long as the process (see base/never_destroyed.h).
+// These are for statics, and last as long as the process (see base/never_destroyed.h). They need no
+// code to run before main(): other libraries' code may run before it.
 #pragma once
 
 #include <pthread.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <new>
 
 namespace octet {
+
+// A pthread_key_t that is made when it is first needed.
+class ThreadKey {
+ public:
+  constexpr explicit ThreadKey(void (*destroy)(void* value)) : destroy_(destroy) {}
+  ThreadKey(const ThreadKey&) = delete;
+  ThreadKey& operator=(const ThreadKey&) = delete;
+
+  void* get() const noexcept;
+  bool set(const void* value) noexcept;
+
+ private:
+  void (*destroy_)(void* value);
+  std::atomic<int64_t> key_{-1};  // none yet
+};
 
 // A pointer of each thread, null at first; what it points to is the caller's.
 template <class T>
 class ThreadPointer {
  public:
   // `destroy` gets those that are not null, when their threads end.
-  explicit ThreadPointer(void (*destroy)(void* value) = nullptr) {
-    if (pthread_key_create(&key_, destroy) != 0) throw std::bad_alloc();
-  }
-  ThreadPointer(const ThreadPointer&) = delete;
-  ThreadPointer& operator=(const ThreadPointer&) = delete;
+  constexpr explicit ThreadPointer(void (*destroy)(void* value) = nullptr) : key_(destroy) {}
 
-  T* get() const noexcept { return static_cast<T*>(pthread_getspecific(key_)); }
+  T* get() const noexcept { return static_cast<T*>(key_.get()); }
   // A thread's first call may take memory, of which false says that there was none; later ones, and
   // those with null, do not fail.
-  bool set(T* value) noexcept { return pthread_setspecific(key_, value) == 0; }
+  bool set(T* value) noexcept { return key_.set(value); }
 
  private:
-  pthread_key_t key_;
+  ThreadKey key_;
 };
 
 // A value, made when the thread first asks for it.

@@ -16,9 +16,15 @@
 namespace octet {
 namespace {
 
-// Made while there is memory; a copy takes none.
-const auto& out_of_memory =
-    never_destroyed<OutOfMemory>("out of memory; close programs or use a smaller problem");
+// A copy takes no memory.
+const OutOfMemory& out_of_memory() {
+  static const auto& made =
+      never_destroyed<OutOfMemory>("out of memory; close programs or use a smaller problem");
+  return made;
+}
+
+// While there is memory. Other libraries' code may run before this, and use the library.
+[[gnu::constructor]] void make_early() { out_of_memory(); }
 
 // Where the system itself says so.
 [[noreturn]] void throw_by_code(const std::error_code& code, const std::string& sentence) {
@@ -35,9 +41,9 @@ const auto& out_of_memory =
   } catch (const Error&) {
     throw;
   } catch (const std::bad_alloc&) {
-    throw out_of_memory;
+    throw out_of_memory();
   } catch (const std::length_error&) {  // of a container that would pass all memory
-    throw out_of_memory;
+    throw out_of_memory();
   } catch (const std::filesystem::filesystem_error& error) {
     const std::string path = error.path1().empty() ? "a path" : error.path1().string();
     throw_by_code(error.code(), fmt::format("{}: {}", one_line(path), error.code().message()));
@@ -58,7 +64,7 @@ void rethrow_as_error() {
   try {
     rethrow_with_memory();
   } catch (const std::bad_alloc&) {  // for the sentence
-    throw out_of_memory;
+    throw out_of_memory();
   }
 }
 

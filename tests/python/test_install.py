@@ -266,15 +266,31 @@ def test_what_the_shared_library_shows(shared_library: Path, repository: Path) -
     assert all(re.match(r"(typeinfo|typeinfo name|vtable) for octet::", name) for name in rest)
 
 
+def objects_with(symbol: str, shared_library: Path, source: Path) -> set[str]:
+    """Of those of the library and of `source`, which has that symbol."""
+    own = source.with_suffix(".o")
+    run("g++", "-c", source, "-o", own)
+    folders = (shared_library.parent / "CMakeFiles").glob("octet_*.dir")
+    objects = [path for folder in folders for path in folder.rglob("*.c*.o")]
+    assert len(objects) > 5
+    found = run("nm", "-A", own, *objects).stdout.splitlines()
+    return {line.split(":")[0] for line in found if symbol in line}
+
+
 def test_nothing_static_is_destroyed_at_exit(shared_library: Path, tmp_path: Path) -> None:
     """Threads may use it then: see base/never_destroyed.h."""
     (tmp_path / "one.cpp").write_text("struct S { ~S(); } one;")
-    run("g++", "-c", tmp_path / "one.cpp", "-o", tmp_path / "one.o")
-    folders = (shared_library.parent / "CMakeFiles").glob("octet_*.dir")
-    objects = [path for folder in folders for path in folder.rglob("*.c*.o")]
-    found = run("nm", "-A", "--undefined-only", tmp_path / "one.o", *objects).stdout.splitlines()
-    destroyed = {line.split(":")[0] for line in found if "__cxa_atexit" in line}
-    assert len(objects) > 5 and destroyed == {str(tmp_path / "one.o")}
+    found = objects_with("__cxa_atexit", shared_library, tmp_path / "one.cpp")
+    assert found == {str(tmp_path / "one.o")}
+
+
+def test_nothing_static_waits_to_be_made(shared_library: Path, tmp_path: Path) -> None:
+    """A program that links the library may use it before main(), in whatever order files are."""
+    (tmp_path / "one.cpp").write_text("struct S { S(); } one;")
+    found = objects_with("_GLOBAL__sub_I", shared_library, tmp_path / "one.cpp")
+    # Python runs nothing of its extension before that is made.
+    of_library = {name for name in found if "octet_python.dir" not in name}
+    assert of_library == {str(tmp_path / "one.o")}
 
 
 def test_the_shared_library_serves_the_example(

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/invalid_request.h"
-#include "base/never_destroyed.h"
 #include "base/regular_file.h"
 #include "formats/json.h"
 #include "formats/text.h"
@@ -67,7 +66,7 @@ std::string part_in(const std::string& path, const std::string& part) {
   return folder_in(path, part);
 }
 
-const auto& kOther = never_destroyed<std::string>(kUnconditionalTransformer);
+constexpr const char* kOther = kUnconditionalTransformer.data();  // ends in a NUL
 
 // The transformer of a base: empty where it has not that branch, so that no weight of the one
 // stands in for the other's.
