@@ -105,7 +105,7 @@ if(NOT OCTET_KERNELS_ONLY)
   # The C interface, from C: what it asks of a compiler is in these flags.
   enable_language(C)
   foreach(program operations calls engine engine_errors without_engine fork exiting
-      out_of_memory)
+      out_of_memory failing_allocations)
     add_executable(c_${program}_tests ${PROJECT_SOURCE_DIR}/tests/c/${program}.c)
     set_target_properties(c_${program}_tests PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
     target_compile_options(c_${program}_tests PRIVATE -pedantic -Wall -Wextra -Werror
@@ -120,7 +120,7 @@ if(NOT OCTET_KERNELS_ONLY)
     ${PROJECT_BINARY_DIR})
   add_test(NAME c_engine_errors COMMAND c_engine_errors_tests
     ${PROJECT_SOURCE_DIR}/tests/golden/model)
-  foreach(program fork exiting out_of_memory)
+  foreach(program fork exiting out_of_memory failing_allocations)
     add_test(NAME c_${program} COMMAND c_${program}_tests ${PROJECT_SOURCE_DIR}/tests/golden/model)
   endforeach()
   # Loads the library itself.
@@ -134,13 +134,12 @@ if(NOT OCTET_KERNELS_ONLY)
   add_dependencies(test_programs c_late_threads_tests)
   add_test(NAME c_late_threads COMMAND c_late_threads_tests $<TARGET_FILE:octet_shared>)
   set_tests_properties(c_operations c_calls c_without_engine c_engine c_engine_errors c_fork
-    c_exiting c_out_of_memory c_late_threads PROPERTIES LABELS cpu SKIP_RETURN_CODE 77)
+    c_exiting c_out_of_memory c_failing_allocations c_late_threads PROPERTIES
+    LABELS cpu SKIP_RETURN_CODE 77)
   if(TARGET utf8proc::utf8proc)
-    target_compile_definitions(c_engine_tests PRIVATE OCTET_HAS_UTF8PROC=1)
-    target_compile_definitions(c_engine_errors_tests PRIVATE OCTET_HAS_UTF8PROC=1)
-    target_compile_definitions(c_fork_tests PRIVATE OCTET_HAS_UTF8PROC=1)
-    target_compile_definitions(c_exiting_tests PRIVATE OCTET_HAS_UTF8PROC=1)
-    target_compile_definitions(c_out_of_memory_tests PRIVATE OCTET_HAS_UTF8PROC=1)
+    foreach(program engine engine_errors fork exiting out_of_memory failing_allocations)
+      target_compile_definitions(c_${program}_tests PRIVATE OCTET_HAS_UTF8PROC=1)
+    endforeach()
   endif()
   # Python tests load it, whichever kind octet::octet is.
   set_target_properties(octet_shared PROPERTIES EXCLUDE_FROM_ALL OFF)

@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <new>
 #include <set>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -67,16 +68,24 @@ double parse_quota(const std::string& text) {
 // The smallest quota of `group` and its parents under `mount`. A container often sees its own group
 // mounted as the root while `group` is its name outside; missing folders are skipped, so the root
 // remains.
-double smallest_quota(const std::filesystem::path& mount, const std::string& group) {
-  double smallest = kNoQuota;
-  // Normalized: a group outside the namespace is named "/../other", and must stay below the mount.
-  auto path = std::filesystem::path("/" + group).lexically_normal().relative_path();
-  for (;; path = path.parent_path()) {
-    const auto file = [&](const char* name) { return (mount / path / name).string(); };
-    smallest = std::min({smallest, parse_quota(first_line(file("cpu.max"))),
-                         parse_quota(first_line(file("cpu.cfs_quota_us")) + " " +
-                                     first_line(file("cpu.cfs_period_us")))});
-    if (path.empty()) return smallest;
+double smallest_quota(const std::string& mount, const std::string& group) {
+  // A group outside the namespace is named "/../other", and must stay below the mount.
+  std::vector<std::string> names;
+  std::istringstream parts(group);
+  for (std::string name; std::getline(parts, name, '/');) {
+    if (name == "..") {
+      if (!names.empty()) names.pop_back();
+    } else if (!name.empty() && name != ".") {
+      names.push_back(name);
+    }
+  }
+  for (double smallest = kNoQuota;; names.pop_back()) {
+    std::string folder = mount + "/";
+    for (const std::string& name : names) folder += name + "/";
+    smallest = std::min({smallest, parse_quota(first_line(folder + "cpu.max")),
+                         parse_quota(first_line(folder + "cpu.cfs_quota_us") + " " +
+                                     first_line(folder + "cpu.cfs_period_us"))});
+    if (names.empty()) return smallest;
   }
 }
 
@@ -149,10 +158,18 @@ ThreadPool::ThreadPool(int threads) {
   try {
     crew_->workers.reserve(static_cast<size_t>(threads - 1));
     for (int thread = 1; thread < threads; ++thread) {
-      crew_->workers.emplace_back([this, thread] { worker_loop(thread); });
+      const auto work = [this, thread] { worker_loop(thread); };
+      try {
+        crew_->workers.emplace_back(work);
+      } catch (const std::system_error&) {  // "try again": perhaps memory lacked for a moment
+        crew_->workers.emplace_back(work);
+      }
     }
-  } catch (const std::exception& error) {  // no thread (std::system_error) or no memory
+  } catch (const std::bad_alloc&) {
     stop();  // no destructor runs now, and a thread that nobody joins ends the program
+    throw;
+  } catch (const std::exception& error) {  // no thread (std::system_error)
+    stop();
     const Sentence why =
         sentence("cpu: only {} of {} threads could be started: {}; use fewer threads",
                  this->threads(), threads, error.what());

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file_identity.h"
+#include "base/folder.h"
 #include "formats/json_value.h"
 #include "nn/linear_list.h"
 #include "weights/fingerprint.h"
@@ -25,9 +26,7 @@ nlohmann::json files_of(const std::string& path) {
   const fs::path folder = path.ends_with(".json") ? fs::path(path).parent_path() : fs::path(path);
   std::error_code error;
   if (fs::is_directory(folder, error)) {
-    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-      files.push_back(it->path());
-    }
+    for (const std::string& name : names_in(folder.string(), error)) files.push_back(folder / name);
   } else {
     files.push_back(folder);
   }

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
 #include "convert/calibrate.h"
@@ -25,8 +26,9 @@ void read_text(const std::string& path, const Use& use) {
 std::vector<std::string> files_in(const std::string& folder, std::string_view suffix) {
   std::vector<std::string> files;
   std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == suffix) files.push_back(it->path().string());
+  for (const std::string& name : names_in(folder, error)) {
+    const fs::path path = fs::path(folder) / name;
+    if (path.extension() == suffix) files.push_back(path.string());
   }
   check(!error, "{}: cannot be read: {}", folder, error.message());
   check(!files.empty(), "{}: contains no {} files, expected captions", folder, suffix);

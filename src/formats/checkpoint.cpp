@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/regular_file.h"
 #include "formats/gguf.h"
 #include "formats/safetensors.h"
@@ -27,8 +28,7 @@ std::string file_in_folder(const std::string& folder) {
   std::vector<std::string> indexes;
   std::vector<std::string> files;
   std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
+  for (const std::string& name : names_in(folder, error)) {
     if (name.ends_with(kIndexSuffix)) indexes.push_back(name);
     if (name.ends_with(kFileSuffix) || name.ends_with(kGgufSuffix)) files.push_back(name);
   }

@@ -2,18 +2,26 @@
 
 #include <iterator>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace octet {
 namespace {
 
-// The values of an array or an object: the first of them, and how to drop the last.
+// The values of an array or an object: the first of them, and how to drop the last. Where there was
+// no memory for an array or an object, values say that they are one, and point to none.
 template <class Json>
 class JsonChildren {
  public:
   explicit JsonChildren(Json& of) : of_(of) {}
 
-  size_t count() const { return of_.is_structured() ? of_.size() : 0; }
+  size_t count() const {
+    if (const auto* array = of_.template get_ptr<const typename Json::array_t*>()) {
+      return array->size();
+    }
+    const auto* object = of_.template get_ptr<const typename Json::object_t*>();
+    return object != nullptr ? object->size() : 0;
+  }
   Json& first() const { return *of_.begin(); }
   Json take_last() const {
     if (auto* array = of_.template get_ptr<typename Json::array_t*>()) {
@@ -36,7 +44,7 @@ class JsonChildren {
 // is in the tree: the first child of each value on the way makes room for the value's parent.
 template <class Json>
 void empty_tree(Json& top) {
-  if (!top.is_structured()) return;
+  if (JsonChildren(top).count() == 0) return;
   Json parent;  // of `value`; null at the top
   Json value = std::move(top);
   for (;;) {
@@ -58,6 +66,7 @@ void empty_tree(Json& top) {
 
 template <class T>
 void release(T* owned) {
+  if (owned == nullptr) return;
   std::allocator<T> allocator;
   std::destroy_at(owned);
   allocator.deallocate(owned, 1);
@@ -68,10 +77,14 @@ template <class Json, class Value>
 void destroy_json(Value& value, typename Json::value_t type) {
   switch (type) {
     case Json::value_t::object:
-      for (auto& [key, child] : *value.object) empty_tree(child);
+      if (value.object != nullptr) {
+        for (auto& [key, child] : *value.object) empty_tree(child);
+      }
       return release(value.object);
     case Json::value_t::array:
-      for (Json& child : *value.array) empty_tree(child);
+      if (value.array != nullptr) {
+        for (Json& child : *value.array) empty_tree(child);
+      }
       return release(value.array);
     case Json::value_t::string: return release(value.string);
     case Json::value_t::binary: return release(value.binary);
@@ -79,10 +92,24 @@ void destroy_json(Value& value, typename Json::value_t type) {
   }
 }
 
+template <class Json>
+bool is_string(const Json& value, const char* text) {
+  const auto* string = value.template get_ptr<const std::string*>();
+  return string != nullptr && *string == text;
+}
+
 }  // namespace
 }  // namespace octet
 
 namespace nlohmann {
+
+bool operator==(const json& value, const char* text) noexcept {
+  return octet::is_string(value, text);
+}
+
+bool operator==(const ordered_json& value, const char* text) noexcept {
+  return octet::is_string(value, text);
+}
 
 template <>
 void basic_json<>::json_value::destroy(value_t type) {

@@ -5,6 +5,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/stopwatch.h"
 #include "formats/text.h"
 #include "hub/cache.h"
@@ -96,13 +97,11 @@ PullReport report_offline(const PullRequest& request, const RepoCache& cache) {
   if (!report.commit.empty()) {
     const fs::path folder = cache.snapshot(report.commit);
     report.folder = folder.string();
-    for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
-         entry.increment(error)) {
-      const std::string path = entry->path().lexically_relative(folder).string();
+    for (const std::string& path : files_below(report.folder, error)) {
       std::error_code no_file;
-      if (!entry->is_regular_file(no_file)) continue;
+      if (!fs::is_regular_file(folder / path, no_file)) continue;
       if (!is_wanted(path, request.include, request.exclude)) continue;
-      const auto bytes = static_cast<int64_t>(entry->file_size(no_file));
+      const auto bytes = static_cast<int64_t>(fs::file_size(folder / path, no_file));
       report.files.push_back({path, bytes, "", false});
       report.total_bytes += bytes;
     }

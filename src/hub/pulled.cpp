@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/file_lock.h"
+#include "base/folder.h"
 #include "base/invalid_request.h"
 #include "formats/text.h"
 #include "hub/cache.h"
@@ -16,24 +17,23 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "models--";
 
-// Calls use(entry) for what is directly in a folder; nothing where it cannot be read.
-template <class Use>
-void for_each_in(const fs::path& folder, const Use& use) {
+// What is directly in a folder; nothing where it cannot be read.
+std::vector<fs::path> paths_in(const fs::path& folder) {
+  std::vector<fs::path> paths;
   std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    use(*it);
-  }
+  for (const std::string& name : names_in(folder.string(), error)) paths.push_back(folder / name);
+  return paths;
 }
 
 void check_not_in_use(const RepoCache& cache, const std::string& repo) {
-  for_each_in(cache.locks(), [&](const fs::directory_entry& entry) {
+  for (const fs::path& path : paths_in(cache.locks())) {
     std::error_code error;
-    if (entry.path().extension() != ".lock" || !fs::is_regular_file(entry.symlink_status(error))) {
-      return;
+    if (path.extension() != ".lock" || !fs::is_regular_file(fs::symlink_status(path, error))) {
+      continue;
     }
-    const FileLock lock(entry.path().string(), std::chrono::milliseconds(0));
+    const FileLock lock(path.string(), std::chrono::milliseconds(0));
     check(lock.is_held(), "{}: another program is fetching it; wait until that has ended", repo);
-  });
+  }
 }
 
 // Throws as find_pulled() does.
@@ -57,16 +57,16 @@ RepoCache cache_of(const std::string& repo, const std::string& cache_dir) {
 
 std::vector<std::string> pulled_repos(const std::string& cache_dir) {
   std::vector<std::string> repos;
-  for_each_in(cache_folder(cache_dir), [&](const fs::directory_entry& entry) {
-    std::string name = entry.path().filename().string();
+  for (const fs::path& path : paths_in(cache_folder(cache_dir))) {
+    std::string name = path.filename().string();
     std::error_code error;
-    if (!name.starts_with(kPrefix) || !entry.is_directory(error)) return;
+    if (!name.starts_with(kPrefix) || !fs::is_directory(path, error)) continue;
     name.erase(0, kPrefix.size());
     const size_t dashes = name.find("--");
-    if (dashes == name.npos) return;
+    if (dashes == name.npos) continue;
     name.replace(dashes, 2, "/");
     if (is_repo_name(name)) repos.push_back(std::move(name));
-  });
+  }
   std::sort(repos.begin(), repos.end());
   return repos;
 }
@@ -74,11 +74,11 @@ std::vector<std::string> pulled_repos(const std::string& cache_dir) {
 uint64_t bytes_on_disk(const std::string& folder) {
   uint64_t bytes = 0;
   std::error_code error;
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
+  for (const std::string& name : files_below(folder, error)) {
+    const fs::path path = fs::path(folder) / name;
     std::error_code ignored;
-    if (fs::is_regular_file(it->symlink_status(ignored))) {
-      const uint64_t size = it->file_size(ignored);
+    if (fs::is_regular_file(fs::symlink_status(path, ignored))) {
+      const uint64_t size = fs::file_size(path, ignored);
       if (!ignored) bytes += size;
     }
   }
@@ -90,13 +90,13 @@ std::string any_snapshot(const std::string& repo, const std::string& cache_dir) 
   if (!found.empty()) return found;
   const RepoCache cache(cache_folder(cache_dir), repo);
   fs::file_time_type newest = fs::file_time_type::min();
-  for_each_in(cache.folder() / "snapshots", [&](const fs::directory_entry& entry) {
+  for (const fs::path& path : paths_in(cache.folder() / "snapshots")) {
     std::error_code error;
-    const fs::file_time_type time = entry.last_write_time(error);
-    if (error || !entry.is_directory(error) || time < newest) return;
+    const fs::file_time_type time = fs::last_write_time(path, error);
+    if (error || !fs::is_directory(path, error) || time < newest) continue;
     newest = time;
-    found = entry.path().string();
-  });
+    found = path.string();
+  }
   return found;
 }
 

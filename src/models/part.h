@@ -41,7 +41,7 @@ class Part {
   virtual int64_t unit_count() const = 0;
   // Lists the weights of a unit, with the places where this part keeps them.
   virtual void visit(int64_t unit, nn::WeightVisitor& visitor) = 0;
-  // Gives the memory of a unit back.
+  // Gives the memory of a unit back, and takes none: destructors call it.
   virtual void release(int64_t unit) = 0;
   // Tensors that its file may have and that are not read, by the name behind the prefix or, where
   // it has another, by the whole name.

@@ -28,11 +28,7 @@ Decoder::Decoder(const VaeConfig& config, LatentStatistics statistics)
 
 void Decoder::visit(int64_t, nn::WeightVisitor& visitor) { visit_weights(vae_, visitor); }
 
-void Decoder::release(int64_t) {
-  VaeConfig config = std::move(vae_.config);
-  vae_ = {};
-  vae_.config = std::move(config);
-}
+void Decoder::release(int64_t) { static_cast<VaeWeights&>(vae_) = {}; }
 
 // The encoder's half, and statistics that are read on their own.
 bool Decoder::is_ignored(std::string_view name) const {

@@ -36,8 +36,7 @@ struct UpBlock {
   bool doubles = false;
 };
 
-struct VaeDecoder {
-  VaeConfig config;
+struct VaeWeights {
   nn::Conv post_quant;
   nn::Conv conv_in;
   Resnet mid1, mid2;
@@ -45,6 +44,10 @@ struct VaeDecoder {
   std::vector<UpBlock> up;
   Norm norm_out;
   nn::Conv conv_out;
+};
+
+struct VaeDecoder : VaeWeights {
+  VaeConfig config;
 };
 
 // The one list of its weights.

@@ -1,9 +1,11 @@
 #include "models/ideogram4/files.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/invalid_request.h"
 #include "base/regular_file.h"
 #include "formats/json.h"
@@ -37,11 +39,9 @@ bool has_config(const fs::path& folder) { return is_file(folder / "config.json")
 // A folder without any config.json may hold one checkpoint, as a file does.
 bool has_checkpoint(const std::string& folder) {
   std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string suffix = it->path().extension().string();
-    if (suffix == ".safetensors" || suffix == ".gguf") return true;
-  }
-  return false;
+  return std::ranges::any_of(names_in(folder, error), [](const fs::path& name) {
+    return name.extension() == ".safetensors" || name.extension() == ".gguf";
+  });
 }
 
 // The part's folder inside of `folder`, else `folder` itself when it is the part. In this order:
