@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/invalid_request.h"
+#include "base/uncancelled.h"
 #include "octet/octet.h"
 
 namespace octet::c_api {
@@ -20,6 +21,7 @@ octet_status keep_error() noexcept;
 
 template <class Work>
 octet_status guarded(Work&& work) noexcept {
+  const Uncancelled uncancelled;
   if (!forget_error()) return OCTET_OUT_OF_MEMORY;
   try {
     work();

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/fork.h"
+#include "base/uncancelled.h"
 #include "engine/requests.h"
 #include "octet/rendering.h"
 
@@ -50,6 +51,7 @@ class EngineBody {
    private:
     void publish() noexcept;  // once
 
+    Uncancelled uncancelled_;
     std::shared_ptr<EngineBody> body_;
     bool published_ = false;
     std::optional<std::stop_callback<std::function<void()>>> stopping_;

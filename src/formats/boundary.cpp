@@ -34,7 +34,8 @@ const OutOfMemory& out_of_memory() {
 
 [[noreturn]] void rethrow_with_memory() {
   const auto unexpected = [](const char* what) {
-    return Error(fmt::format("unexpected failure: {}", one_line(what)));
+    return Error(fmt::format("unexpected failure: {}",
+                             one_line(what != nullptr ? what : "an exception that says nothing")));
   };
   try {
     throw;

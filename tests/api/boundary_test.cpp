@@ -61,6 +61,11 @@ TEST(Boundary, TurnsEachKindIntoAnError) {
   EXPECT_NE(sentence_for([] { std::ignore = nlohmann::json::parse("{\n"); }).find("JSON"),
             std::string::npos);
   EXPECT_EQ(sentence_for([] { throw std::out_of_range("a\nb"); }), "unexpected failure: a\\u000ab");
+  struct Silent : std::exception {
+    const char* what() const noexcept override { return nullptr; }
+  };
+  EXPECT_EQ(sentence_for([] { throw Silent(); }),
+            "unexpected failure: an exception that says nothing");
   EXPECT_EQ(sentence_for([] { throw 7; }), "unexpected failure: an exception of another kind");
 }
 

@@ -254,6 +254,32 @@ static void check_freed_engines(const octet_options* options) {
   CHECK(octet_engine_render(engine, &request, &callbacks, NULL) == OCTET_CANCELLED);
 }
 
+static int cancel_thread(void* user, const octet_progress* progress) {
+  (void)user;
+  (void)progress;
+  return pthread_cancel(pthread_self());
+}
+
+static int rendered = 0;
+
+static void* render_cancelled(void* engine) {
+  octet_callbacks callbacks = octet_callbacks_init();
+  callbacks.progress = cancel_thread;
+  const octet_request request = new_request(64);
+  rendered = octet_engine_render(engine, &request, &callbacks, NULL) == OCTET_OK;
+  pthread_testcancel();
+  return NULL;
+}
+
+// Not before the call returns.
+static void check_cancelled_thread(octet_engine* engine) {
+  pthread_t thread;
+  void* result = NULL;
+  CHECK(pthread_create(&thread, NULL, render_cancelled, engine) == 0);
+  CHECK(pthread_join(thread, &result) == 0);
+  CHECK(rendered && result == PTHREAD_CANCELED);
+}
+
 int main(int count, char** arguments) {
   if (count != 2) {
     fprintf(stderr, "usage: engine_errors MODEL\n");
@@ -271,6 +297,7 @@ int main(int count, char** arguments) {
   check_wrong_requests(engine, 4 * info.token_side);
   check_counts(engine, &options, 4 * info.token_side);
   check_others_job(engine, &options, 4 * info.token_side);
+  check_cancelled_thread(engine);
   octet_engine_free(engine);
   check_wrong_options(&options);
   check_freed_engines(&options);
