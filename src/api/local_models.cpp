@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "formats/boundary.h"
 #include "hub/cache.h"
 #include "hub/pulled.h"
@@ -76,11 +77,10 @@ void add_folder(std::vector<LocalModel>& models, const std::string& path) {
     return;
   }
   std::vector<std::string> inside;
-  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+  for (const std::string& name : names_in(path, error)) {
+    const fs::path each = fs::path(path) / name;
     std::error_code ignored;
-    if (it->is_directory(ignored) || has_weights_name(it->path())) {
-      inside.push_back(it->path().string());
-    }
+    if (fs::is_directory(each, ignored) || has_weights_name(each)) inside.push_back(each.string());
   }
   check(!error, "{}: cannot be read: {}", path, error.message());
   std::sort(inside.begin(), inside.end());

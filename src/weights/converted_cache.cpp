@@ -13,6 +13,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/own_folder.h"
@@ -138,8 +139,9 @@ struct CachedFile {
 std::vector<CachedFile> cached_files(const fs::path& folder) {
   std::map<std::string, CachedFile> found;
   std::error_code error;
-  for (fs::directory_iterator it(folder, error), none; !error && it != none; it.increment(error)) {
-    const fs::directory_entry& entry = *it;
+  for (const std::string& name : names_in(folder.string(), error)) {
+    std::error_code gone;
+    const fs::directory_entry entry(folder / name, gone);
     const std::string path = entry.path().string();
     struct stat status = {};
     if (::lstat(path.c_str(), &status) != 0) continue;  // it is gone by now

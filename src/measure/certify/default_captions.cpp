@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "formats/boundary.h"
 #include "hub/cache.h"
 #include "models/family.h"
@@ -19,9 +20,9 @@ std::vector<std::string> caption_files(const std::filesystem::path& folder,
                                        std::string_view suffix) {
   std::vector<std::string> files;
   std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    if (it->path().extension() == suffix) files.push_back(it->path().string());
+  for (const std::string& name : names_in(folder.string(), error)) {
+    const std::filesystem::path path = folder / name;
+    if (path.extension() == suffix) files.push_back(path.string());
   }
   const bool is_none =
       error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
