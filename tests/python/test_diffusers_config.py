@@ -204,14 +204,14 @@ def test_dequantize(saved, pipeline):
 def test_wrong_arguments(pipeline):
     with pytest.raises(ValueError, match="nope"):
         OctetConfig("nope")
-    with pytest.raises(ValueError, match="quant_method is 'gguf'"):
+    with pytest.raises(octet.InvalidRequest, match="quant_method is 'gguf'"):
         OctetConfig(quant_method="gguf")
     with pytest.raises(ValueError, match="dtype is 'int4'"):
         OctetConfig(dtype="int4")
     for wrong in (5, [5], {"proj_out": True}):
         with pytest.raises(octet.OctetTypeError, match="`modules_to_not_convert` is .* of names"):
             OctetConfig(modules_to_not_convert=wrong)
-    with pytest.raises(ValueError, match="torch_dtype is torch.int8, expected"):
+    with pytest.raises(octet.InvalidRequest, match="torch_dtype is torch.int8, expected"):
         load_quantized(pipeline, dtype=torch.int8)
     with pytest.raises(ValueError, match="on disk"):
         load_quantized(pipeline, device_map={"layers": "disk", "": "cpu"})

@@ -10,7 +10,7 @@ from diffusers.quantizers.quantization_config import QuantizationConfigMixin
 
 from octet._checks import FLOATS
 from octet._recipes import parse_recipe
-from octet.errors import refuse_type, shown
+from octet.errors import refuse, refuse_type, shown
 from octet.torch.saving import SAVED_METHOD, saved_config
 
 METHOD = "octet"
@@ -41,9 +41,9 @@ class OctetConfig(QuantizationConfigMixin):
         quant_method: str = METHOD,
     ) -> None:
         if quant_method not in (METHOD, SAVED_METHOD):
-            raise ValueError(f"quant_method is {quant_method!r}, expected {METHOD!r}")
+            refuse("quant_method", f"quant_method is {quant_method!r}, expected {METHOD!r}")
         if dtype not in _DTYPES:
-            raise ValueError(f"dtype is {dtype!r}, expected one of {_DTYPES}")
+            refuse("dtype", f"dtype is {dtype!r}, expected one of {_DTYPES}")
         parse_recipe(recipe)
         if isinstance(modules_to_not_convert, str):
             modules_to_not_convert = [modules_to_not_convert]

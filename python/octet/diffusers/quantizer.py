@@ -24,6 +24,7 @@ from octet._recipes import Recipe
 from octet.diffusers.config import OctetConfig
 from octet.diffusers.modules import empty_like, put, replace_modules
 from octet.diffusers.names import listed
+from octet.errors import refuse
 from octet.torch import Int8Linear, dequantize_
 from octet.torch.dialect import Marker, check_scales, read_marker
 from octet.torch.model import fuse_
@@ -58,18 +59,20 @@ class OctetQuantizer(DiffusersQuantizer):
     def validate_environment(self, *args: Any, device_map: Any = None, **kwargs: Any) -> None:
         check_accelerate()
         if isinstance(device_map, dict) and "disk" in device_map.values():
-            raise ValueError(
+            refuse(
+                "device_map",
                 "device_map puts parts of the model on disk, where diffusers stores them before "
-                "they can be quantized; expected only CPUs and GPUs"
+                "they can be quantized; expected only CPUs and GPUs",
             )
 
     def update_torch_dtype(self, torch_dtype: torch.dtype | None) -> torch.dtype:
         if torch_dtype is None:  # diffusers' default, or the type when it was saved
             torch_dtype = getattr(torch, self.quantization_config.dtype or "float32")
         if torch_dtype not in DTYPES:
-            raise ValueError(
+            refuse(
+                "torch_dtype",
                 f"torch_dtype is {torch_dtype}, expected torch.bfloat16, torch.float16 or "
-                "torch.float32: it is the type of everything that is not INT8"
+                "torch.float32: it is the type of everything that is not INT8",
             )
         self.quantization_config.dtype = str(torch_dtype).removeprefix("torch.")
         return torch_dtype
@@ -104,9 +107,10 @@ class OctetQuantizer(DiffusersQuantizer):
         """Places for the INT8 linears that are in the files."""
         linears = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear)}
         if unknown := sorted(self._stored.keys() - linears.keys()):
-            raise ValueError(
+            refuse(
+                "",
                 f"the file has INT8 weights for {listed(unknown)}, which are not linears of "
-                f"{type(model).__name__}; it belongs to another model"
+                f"{type(model).__name__}; it belongs to another model",
             )
         made: dict[nn.Module, nn.Module] = {}
         for name, stored in self._stored.items():
@@ -187,9 +191,10 @@ class OctetQuantizer(DiffusersQuantizer):
         self, param_name: str, current_param: torch.Tensor, loaded_param: torch.Tensor
     ) -> bool:
         if (loaded_param.shape, loaded_param.dtype) != (current_param.shape, current_param.dtype):
-            raise ValueError(
+            refuse(
+                param_name,
                 f"{param_name} is {describe(loaded_param)}, expected {describe(current_param)}; "
-                "the file is damaged or of another model"
+                "the file is damaged or of another model",
             )
         return True
 
@@ -223,7 +228,7 @@ class OctetQuantizer(DiffusersQuantizer):
 
 
 def _fail_missing(keys: list[str]) -> NoReturn:
-    raise ValueError(f"the checkpoint has no {listed(keys)}; it is incomplete or of another model")
+    refuse("", f"the checkpoint has no {listed(keys)}; it is incomplete or of another model")
 
 
 @dataclass
