@@ -212,7 +212,10 @@ class Account {
              !(is(tokens_[index + 1].lower, Role::function) ||
                is(tokens_[index + 1].lower, Role::negation));
     }
-    return index > 0 && is_any_of(tokens_[index - 1], {"a", "an", "my", "your", "another"}) &&
+    const bool has_article =
+        index > 0 && is_any_of(tokens_[index - 1], {"a", "an", "my", "your", "another"});
+    const bool has_of = index + 1 < tokens_.size() && tokens_[index + 1].is("of");
+    return (has_article || has_of) &&
            is_any_of(token, {"draw", "paint", "show", "make", "create", "generate", "render",
                              "give", "want", "need", "must", "write"});
   }
