@@ -154,8 +154,11 @@ void LinearFinder::quantize(uint32_t index, const Conversion& conversion) {
   set_class(index, WorkClass::quantize_activation);
   quantized_.push_back(index);
   // Weights may be kept as codes, made numbers for their product, and codes again right after it.
-  const bool restores = !calls_.empty() && calls_.back().product + 1 == products_ &&
-                        calls_.back().is_widened && calls_.back().stored_dims == conversion.dims;
+  bool restores = false;
+  each_taken([&](const LinearCall& call) {
+    const bool latest = call.product + 1 == products_ || conversion.code == ScalarType::fp8;
+    restores = restores || (latest && call.is_widened && call.stored_dims == conversion.dims);
+  });
   if (!restores) remember_coded(elements);
   for (size_t back = 1; back <= kQuantizeChain && back <= index; ++back) {
     const auto before = static_cast<uint32_t>(index - back);

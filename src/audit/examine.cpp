@@ -209,6 +209,10 @@ void Examination::Sums::judge_all() {
         "spent in unknown ones ({}).",
         fmt::join(counts("").unknown_names, ", "));
   }
+  if (report.verdict == AuditVerdict::no_linears && classes.contains(WorkClass::convolution)) {
+    report.headline =
+        "No linear ran: what multiplied by weights were convolutions, not judged here.";
+  }
   if (models.size() < 2) return;
   for (const std::string& model : models) report.models.push_back(judged(model));
   report.verdict = report.models[0].verdict;

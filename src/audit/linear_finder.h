@@ -43,16 +43,26 @@ class LinearFinder {
   bool scale_looked_up(uint32_t index, const Signature& operands);
   void note_cast(const Work& work);
   void note_users(uint32_t index);
+  bool is_low_rank(const Operand& operand) const;
   void note_heads(uint32_t index);
   void note_activations(uint32_t index);
   void note_result(uint32_t index);
   void note_use(const Operand& operand, bool refutes = true);
+  // What was taken for a product not long ago.
   template <class Each>
-  void each_taken(const Each& each);
+  void each_taken(const Each& each) {
+    // An op uses a tensor at most so many products after the one that it was taken for.
+    constexpr size_t kLongestUse = 8;
+    std::erase_if(taken_, [&](size_t call) {
+      return call >= calls_.size() || calls_[call].product + kLongestUse < products_;
+    });
+    for (const size_t call : taken_) each(calls_[call]);
+  }
   bool follows(size_t widened_before) const;
   void doubt_lone_shapes();
   void doubt_the_rare();
   void doubt_one_group();
+  void doubt_squares_of_training();
   void doubt_untyped();
   void take(LinearCall& call, const WeightMatch& match);
   void take_named(LinearCall& call);

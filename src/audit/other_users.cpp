@@ -8,9 +8,6 @@
 namespace octet::audit {
 namespace {
 
-// An op uses a tensor at most so many products after the one that it was taken for.
-constexpr size_t kLongestUse = 8;
-
 std::string_view short_name(std::string_view op) {
   if (op.starts_with("aten::")) op.remove_prefix(6);
   while (op.ends_with('_')) op.remove_suffix(1);
@@ -90,15 +87,6 @@ bool may_expand_scales(std::string_view op) {
   return name.find("add") == name.npos && name.find("sub") == name.npos;
 }
 
-// What was taken for a product not long ago.
-template <class Each>
-void LinearFinder::each_taken(const Each& each) {
-  std::erase_if(taken_, [&](size_t call) {
-    return call >= calls_.size() || calls_[call].product + kLongestUse < products_;
-  });
-  for (const size_t call : taken_) each(calls_[call]);
-}
-
 void LinearFinder::note_use(const Operand& operand, bool refutes) {
   each_taken([&](LinearCall& call) {
     if (may_be_view(operand.dims, call.stored_dims) ||
@@ -108,6 +96,16 @@ void LinearFinder::note_use(const Operand& operand, bool refutes) {
           call.is_refuted || (refutes && is_same_matrix(operand.dims, call.stored_dims));
     }
   });
+}
+
+// The result of a product of few columns by few rows, as a LoRA has it, which is added to a weight
+// of its size: the weight has no other use by that.
+bool LinearFinder::is_low_rank(const Operand& operand) const {
+  if (calls_.empty() || calls_.back().product + 1 != products_) return false;
+  const LinearCall& call = calls_.back();
+  constexpr int64_t kLeastRanks = 4;
+  return is_same_matrix(operand.dims, {call.m, call.n}) &&
+         call.k <= std::min(call.m, call.n) / kLeastRanks;
 }
 
 void LinearFinder::note_users(uint32_t index) {
@@ -126,8 +124,9 @@ void LinearFinder::note_users(uint32_t index) {
   if (work.work == WorkClass::other && !reads_tensors(op)) return;
   for (const Operand& operand : *operands) {
     if (!is_float(operand.type) || scales_codes(operand, *operands)) continue;
-    looks_up(op) ? waiting_.forget(operand) : waiting_.doubt(operand, !reduces(op));
-    note_use(operand, !reduces(op));
+    const bool refutes = !reduces(op) && !is_low_rank(operand);
+    looks_up(op) ? waiting_.forget(operand) : waiting_.doubt(operand, refutes);
+    note_use(operand, refutes);
   }
 }
 

@@ -108,6 +108,19 @@ void LinearFinder::doubt_lone_shapes() {
   for (LinearCall& call : calls_) call.sure = call.sure && !call.may_be_used;
 }
 
+// Preconditioners and eigenbases are square, and multiply what the linears of a training step take
+// and give.
+void LinearFinder::doubt_squares_of_training() {
+  bool trains = false, others = false;
+  for (const LinearCall& call : calls_) {
+    trains = trains || call.is_gradient;
+    if (call.sure && call.n != call.k) return;
+    others = others || (!call.is_widened && !call.is_gradient && call.n != call.k);
+  }
+  if (!trains || !others) return;
+  for (LinearCall& call : calls_) call.sure = false;
+}
+
 // A matrix of the weight's size was copied as often as it was multiplied by, and nothing tells
 // from which type.
 void LinearFinder::doubt_untyped() {
@@ -145,6 +158,7 @@ void LinearFinder::settle() {
   doubt_one_group();
   doubt_the_rare();
   doubt_lone_shapes();
+  doubt_squares_of_training();
   std::map<AuditVerdict, int64_t> sure;
   for (const LinearCall& call : calls_) {
     if (call.sure) sure[call.verdict] += call.calls;

@@ -78,6 +78,13 @@ bool is_in_blocks(const Dims& dims, int64_t k) {
   return last >= kLeastBlock && last <= kMostBlock && k % last == 0;
 }
 
+// [codes of a block, blocks], as HQQ has them along the other axis.
+bool is_in_columns(const Dims& dims) {
+  constexpr int64_t kFewBlocks = 8;
+  return dims.size() == 2 && (dims[0] == 32 || dims[0] == 64 || dims[0] == 128) &&
+         dims[1] > kFewBlocks * dims[0];
+}
+
 bool is_padded_matrix(const Dims& dims, int64_t n, int64_t k) {
   return dims.size() == 2 && ((is_padded(dims[0], n) && is_padded(dims[1], k)) ||
                               (is_padded(dims[0], k) && is_padded(dims[1], n)));
@@ -101,6 +108,8 @@ Layout layout_for(const WaitingWeight& waiting, int64_t n, int64_t k) {
   if (is_padded_matrix(dims, n, k)) return scaled ? Layout::of_weight : Layout::possible;
   if (!as_many) return Layout::other;
   if (waiting.unpacked || waiting.named) return Layout::of_weight;
+  // Blocks may be columns; so may be much else.
+  if (scaled && is_in_columns(dims)) return Layout::possible;
   if (!is_in_blocks(dims, k)) return Layout::other;
   return scaled ? Layout::of_weight : Layout::possible;
 }

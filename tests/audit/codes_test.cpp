@@ -131,6 +131,79 @@ TEST(Codes, KeptAsCodesBetweenUses) {
   EXPECT_EQ(report.fake, kMadeLayers);
 }
 
+// A hook of a block widens all weights before it, and makes them codes again after it.
+TEST(Codes, KeptAsCodesBetweenBlocks) {
+  MadeTrace made;
+  for (int i = 0; i < kMadeLayers; ++i) {
+    for (const int64_t n : {512, 768}) cast_to(made, {Type::fp8, {n, 256}}, Type::bf16);
+    for (const int64_t n : {512, 768}) bf16_linear(made, 64, n, 256);
+    for (const int64_t n : {512, 768}) cast_to(made, {Type::bf16, {n, 256}}, Type::fp8);
+  }
+  EXPECT_EQ(examined(made.trace).fake, 2 * kMadeLayers);
+}
+
+// ComfyUI adds the product of a LoRA to what it has just widened: the weight has no other use by
+// that. Whatever else has its size leaves no pair.
+TEST(Codes, WithALoraAdded) {
+  const auto verdict_of = [](int64_t rank) {
+    return of_sizes([&](MadeTrace& made, int64_t n) {
+             const Operand all = {Type::bf16, {n, 256}};
+             cast_to(made, {Type::fp8, {n, 256}}, Type::bf16);
+             rank > 0 ? bf16_linear(made, n, 256, rank) : bf16_linear(made, 64, 1024, 1024);
+             run_op(made, "aten::mul", {all, {Type::f64, {}}});
+             run_op(made, "aten::add_", {all, all});
+             bf16_linear(made, 64, n, 256);
+           })
+        .verdict;
+  };
+  EXPECT_EQ(verdict_of(16), AuditVerdict::unclear);
+  EXPECT_EQ(verdict_of(0), AuditVerdict::unquantized);
+}
+
+// Preconditioners of a training step are square, and so may be all weights of a model.
+TEST(Codes, SquaresOfATrainingStep) {
+  const auto verdict_of = [](bool trains, int64_t others) {
+    MadeTrace made;
+    for (int i = 0; i < 2 * kMadeLayers; ++i) bf16_linear(made, 64, others, 512);
+    if (trains) {
+      const uint32_t outer = made.op("autograd::engine::evaluate_function: MmBackward0");
+      made.kernel(kBf16Gemm,
+                  made.op("aten::mm", {{Type::bf16, {64, 768}}, {Type::bf16, {768, 512}}}, outer));
+    }
+    for (int i = 0; i < kMadeLayers; ++i) {
+      for (const int64_t n : {512, 768}) {
+        widened(made, Type::fp8, n, n);
+        bf16_linear(made, 1024, n, n);
+      }
+    }
+    return examined(made.trace).verdict;
+  };
+  EXPECT_EQ(verdict_of(true, 768), AuditVerdict::unclear);
+  EXPECT_EQ(verdict_of(false, 768), AuditVerdict::fake_fp8);
+  EXPECT_EQ(verdict_of(true, 512), AuditVerdict::fake_fp8);
+}
+
+// HQQ's groups along the other axis.
+TEST(Codes, InColumns) {
+  const AuditReport report = of_sizes([](MadeTrace& made, int64_t n) {
+    const int64_t blocks = n * 512 / 64;
+    cast_to(made, {Type::uint8, {64, blocks}}, Type::bf16);
+    run_op(made, "aten::sub", {{Type::bf16, {64, blocks}}, {Type::bf16, {1, blocks}}});
+    run_op(made, "aten::mul", {{Type::bf16, {64, blocks}}, {Type::bf16, {1, blocks}}});
+    bf16_linear(made, 32, n, 512);
+  });
+  EXPECT_NE(report.verdict, AuditVerdict::unquantized) << report.headline;
+}
+
+TEST(Codes, ConvolutionsAlone) {
+  MadeTrace made;
+  made.kernel("sm80_xmma_fprop_implicit_gemm_interleaved_i8i8_i8i32_f32_nchw_vect_c_32kcrs");
+  const AuditReport report = examined(made.trace);
+  EXPECT_EQ(report.verdict, AuditVerdict::no_linears);
+  EXPECT_EQ(report.headline,
+            "No linear ran: what multiplied by weights were convolutions, not judged here.");
+}
+
 // A mask for a batch and its heads, of as many tokens as the model is wide.
 TEST(Codes, MaskOfABatch) {
   MadeTrace made;
