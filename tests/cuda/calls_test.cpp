@@ -194,6 +194,20 @@ TEST_F(CallsThatTune, DoNotMeasureInACapture) {
   EXPECT_TRUE(has_measured());
 }
 
+// On a host nobody looks at it.
+TEST_F(CallsOnGpu, RefuseMemoryThatMakesNoSense) {
+  Linear linear({8, 32, 64});
+  const Memory pool(4096);
+  for (std::byte* memory : {static_cast<std::byte*>(nullptr), pool.as<std::byte>() + 8}) {
+    octet_call call = octet_call_init();
+    call.stream = stream_;
+    call.memory = memory;
+    call.memory_bytes = 1024;
+    EXPECT_EQ(linear.run_on_gpu(device_, call), OCTET_INVALID_REQUEST);
+    EXPECT_STREQ(octet_last_error_field(), "memory");
+  }
+}
+
 TEST_F(CallsOnGpu, ServeThreadsWithStreamsOfTheirOwn) {
   std::vector<std::thread> threads;
   std::atomic<int> right{0};

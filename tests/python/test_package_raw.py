@@ -93,8 +93,6 @@ def test_a_gate_and_an_up_projection(device):
         ({"x_dtype": raw.I8}, None),
         ({"y": 0}, "y"),
         ({"y_dtype": raw.I8}, None),
-        ({"memory": 1, "memory_bytes": 8}, "memory"),
-        ({"memory_bytes": 8}, "memory"),
     ],
 )
 def test_arguments_that_make_no_sense(device, changes, field):
