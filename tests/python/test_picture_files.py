@@ -58,6 +58,7 @@ def test_devices_keep_their_names(built_program, generate, model):  # noqa: F811
     assert done.returncode == 1  # the caption
     done = generate(model, "--out", "/dev/null")
     assert (done.returncode, done.stdout) == (0, "/dev/null\n")
+    assert "/dev/stdout" in only_sentence(generate(model, "--out", "-"), code=2)
 
 
 @pytest.mark.parametrize("ending", ["jpg", "jpeg", "webp"])
