@@ -85,7 +85,8 @@ std::string with_suffix(const std::string& path, const std::string& suffix) {
 std::string picture_path_from(const std::string& given) {
   if (given.empty()) throw CLI::ValidationError("the path is empty, expected a picture's file");
   if (given == "-") {
-    throw CLI::ValidationError("'-' is no file, expected a picture's file; standard output is /dev/stdout");
+    throw CLI::ValidationError(
+        "'-' is no file, expected a picture's file; standard output is /dev/stdout");
   }
   std::error_code error;
   const auto status = std::filesystem::status(given, error);
