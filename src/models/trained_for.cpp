@@ -109,10 +109,10 @@ TrainedFor read_trained_for(const std::string& path) {
 }  // namespace
 
 bool TrainedFor::knows(std::string_view description) const {
-  const std::string words = spaced(description);
+  const std::string all = spaced(description);
   return objects.empty() || std::ranges::any_of(objects, [&](const std::string& object) {
            const std::string several = object.substr(0, object.size() - 1) + "s ";
-           return words.find(object) != words.npos || words.find(several) != words.npos;
+           return all.find(object) != all.npos || all.find(several) != all.npos;
          });
 }
 
