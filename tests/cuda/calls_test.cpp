@@ -199,8 +199,7 @@ TEST_F(CallsOnGpu, RefuseMemoryThatMakesNoSense) {
   Linear linear({8, 32, 64});
   const Memory pool(4096);
   for (std::byte* memory : {static_cast<std::byte*>(nullptr), pool.as<std::byte>() + 8}) {
-    octet_call call = octet_call_init();
-    call.stream = stream_;
+    octet_call call = call_on(nullptr);
     call.memory = memory;
     call.memory_bytes = 1024;
     EXPECT_EQ(linear.run_on_gpu(device_, call), OCTET_INVALID_REQUEST);

@@ -62,7 +62,8 @@ void expect_file_equals_memory(const Visit& visit, const Model& empty, DType dty
   const std::string path = folder.file("model.safetensors");
   const auto owned = make_ref_backend();
   Backend& backend = *owned;
-  Model made{empty.config}, loaded{empty.config};
+  Model made, loaded;
+  made.config = loaded.config = empty.config;
   write_random_checkpoint(
       path, [&](nn::WeightVisitor& v) { visit(made, v); }, 7, dtype);
   RandomWeights make(backend, {.seed = 7, .dtype = dtype, .int8 = false});
