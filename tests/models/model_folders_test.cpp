@@ -36,6 +36,7 @@ ModelFolders find_folders(const Choices& choices) {
                  {"text_encoder", choices.text_encoder},
                  {"vae", choices.vae},
                  {"tokenizer", choices.tokenizer}};
+  std::erase_if(asked.parts, [](const auto& part) { return part.second.empty(); });
   models::ModelFiles found = ideogram4::find_files(asked);
   return {found["transformer"], found["unconditional_transformer"], found["text_encoder"].path,
           found["vae"].path, found["tokenizer"].path};
