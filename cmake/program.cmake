@@ -15,6 +15,8 @@ set(folders OCTET_DATA_FROM_PROGRAMS="${data_from_programs}"
 set_source_files_properties(${PROJECT_SOURCE_DIR}/apps/demo/demo.cpp PROPERTIES
   SKIP_UNITY_BUILD_INCLUSION ON COMPILE_DEFINITIONS "${folders}")
 
+include(cmake/server.cmake)
+
 # The program `octet`.
 find_package(CLI11 REQUIRED)
 file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/cli/*.cpp)
@@ -27,6 +29,10 @@ target_include_directories(octet PRIVATE ${PROJECT_BINARY_DIR}/generated
   ${PROJECT_SOURCE_DIR}/src)  # for formats/json_value.h
 if(BUILD_SHARED_LIBS)  # there the library keeps it to itself
   target_sources(octet PRIVATE ${PROJECT_SOURCE_DIR}/src/formats/json_value.cpp)
+endif()
+if(TARGET octet_server)
+  target_link_libraries(octet PRIVATE octet_server)
+  target_compile_definitions(octet PRIVATE OCTET_HAS_SERVER=1)
 endif()
 
 # Measures loading; see the top of its source.

@@ -8,7 +8,7 @@ A layer is a folder under src/. MAY_INCLUDE is the whole rule for them; the rest
 out which layer an include names. Besides the layers:
   include/octet   the standard library and itself, so that users need no header of ours or others'
   apps            include/octet, the app's own folder and what stands for a header from outside;
-                  apps/cli also apps/demo
+                  apps/cli also the other apps
   the rest        anything: tests, bench
 CUDA headers belong to src/cuda, intrinsics to src/cpu. The layers of the Python package are in
 python_layers.py.
@@ -124,7 +124,9 @@ def offence_of(root: Path, includer: PurePosixPath, quote: str, header: str) -> 
     if is_public:
         return None
     if top == "apps":
-        if parts[:2] in (includer.parts[:2], ("apps", "demo")) or place in OUTSIDE_HEADERS:
+        is_own = parts[:2] == includer.parts[:2]
+        is_program = includer.parts[1] == "cli" and top == parts[0]
+        if is_own or is_program or place in OUTSIDE_HEADERS:
             return None
         return f'"{header}": an app includes only "octet/..." and its own folder, not {place}'
     if layer is None or target_layer == layer or target_layer in MAY_INCLUDE[layer]:

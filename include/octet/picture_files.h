@@ -8,8 +8,16 @@
 
 #include "octet/export.h"
 #include "octet/picture.h"
+#include "octet/words.h"
 
 namespace octet {
+
+enum class PictureFormat : uint8_t { png, jpeg, webp };
+template <>
+struct Words<PictureFormat> {
+  static constexpr Word<PictureFormat> list[] = {
+      {PictureFormat::png, "png"}, {PictureFormat::jpeg, "jpeg"}, {PictureFormat::webp, "webp"}};
+};
 
 // "<width>x<height>", or the side of a square; throws InvalidRequest for anything else.
 OCTET_API PictureSize parse_size(const std::string& text);

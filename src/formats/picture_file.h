@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "formats/image.h"
+#include "octet/picture_files.h"
 
 namespace octet {
-
-enum class PictureFormat : uint8_t { png, jpeg, webp };
 
 // Throws InvalidRequest for a name that promises another format, such as .gif.
 PictureFormat format_of(const std::string& path);
