@@ -57,6 +57,7 @@ struct JobSpec {
   Priority priority = Priority::normal;
   std::string key = {};              // whose it is; jobs are shown to nobody else
   std::string idempotency_key = {};  // as the client sent it; empty: none
+  std::string fingerprint = {};      // of the request's body: a repeated one has the same
   std::string request_id = {};
   std::vector<std::string> warnings = {};  // about the request
   double max_seconds = 0;                  // of rendering; 0: any
@@ -128,19 +129,21 @@ class Job {
 
   // --- who follows it ---
 
-  // Events after `last`, then each further one until `ended`, in order, none twice. Previews and
-  // progress that newer ones have replaced are left out. `tell` is called under no lock of the
-  // job, must not wait, and is never called after the Subscription was destroyed. Calls come one
-  // at a time.
-  class Subscription;
+  // Tells events after `last`, then each further one until `ended`, in order, none twice. Those
+  // that newer ones have replaced are left out: queued, progress, previews. `tell` must not wait,
+  // and owns what it uses: a call that is under way may end after the subscription was dropped.
+  // Calls come one at a time, from any thread, under no lock of the job.
   using Tell = std::function<void(const JobEvent&)>;
+  class Subscription;
   std::shared_ptr<Subscription> subscribe(uint64_t last, Tell tell);
+  bool has_followers() const;
 
   // --- who works on it ---
 
   std::stop_token stop_token() const { return stop_.get_token(); }
   // False if it has already ended, or, for start(), is not queued.
   bool start(const std::string& worker);
+  void tell_queued();  // its place has changed
   void tell(const RenderProgress& progress);
   void tell(FinishedPreview preview);
   void add(FinishedPicture picture);
@@ -151,20 +154,22 @@ class Job {
   bool is_cancelling() const { return stop_.stop_requested(); }
   // By the worker, when it has stopped.
   bool end_cancelled();
-  // Called once with the job when it ends, by the thread that ends it; before any event is told.
+  // Called once with the job when it ends, by the thread that ends it, under no lock; before the
+  // event is told. To be set before anybody else knows the job.
   void on_end(std::function<void(Job&)> ended);
 
   // Pictures and previews, in memory.
   size_t bytes() const;
-  // A job from before a restart.
-  static std::shared_ptr<Job> lost(std::string id, JobSpec spec, double created_at, Failure why);
+  // One from before a restart, which has ended.
+  static std::shared_ptr<Job> former(std::string id, JobSpec spec, double created_at,
+                                     JobState state, std::optional<Failure> why);
 
  private:
-  friend class Subscription;
   bool end(JobState state, std::optional<Failure> failure,
-           std::shared_ptr<const RenderReport> report);
+           std::shared_ptr<const RenderReport> report, bool only_if_queued = false);
   void append(JobEvent event);  // under the lock
   void wake();                  // without it
+  std::vector<JobEventPtr> events_after(uint64_t last) const;
 
   const std::string id_;
   const JobSpec spec_;

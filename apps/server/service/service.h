@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "octet/engine.h"
+#include "octet/log.h"
 #include "server/service/job.h"
 
 namespace octet::server {
@@ -40,7 +41,9 @@ struct ServiceOptions {
   double keep_s = 3600;      // results, after the job has ended
   size_t keep_bytes = size_t{1} << 30;  // of all results
   std::string state_folder;  // with the journal; empty: jobs do not survive a restart
-  int warm_up = 1;           // renders a few steps before it is ready
+  bool warm_up = true;       // a few steps are rendered before the first job
+  // What only the operator sees, with the request's id or "".
+  std::function<void(log::Level, const std::string& line, const std::string& request_id)> log;
 };
 
 struct WorkerState {
@@ -71,6 +74,7 @@ class Service {
   bool is_ready() const;     // a worker has its model, and new jobs are taken
   bool is_draining() const;
   std::string why_not_ready() const;  // one sentence; empty: it is ready
+  bool has_failed() const;            // no worker has a model, nor will have one
   // Of the first worker that has loaded; throws Refused (503) before.
   EngineInfo info() const;
   std::vector<WorkerState> workers() const;
