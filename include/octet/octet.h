@@ -229,6 +229,8 @@ typedef struct octet_state {
   int32_t stage;         // the same
   int32_t loaded, busy;  // 1: a model is loaded; a call is running
   int32_t reserved;
+  // Version 6.
+  double joules;  // that the device has drawn since the model was loaded; 0: unknown
 } octet_state;
 
 // Steps, guidance and times that go with a model.

@@ -43,6 +43,12 @@ OCTET_API std::vector<uint8_t> encode_png(const Preview& preview, int scale = 1)
 // loses nothing at 100. Throws Error, naming the library, if the build lacks libjpeg or libwebp.
 OCTET_API void write_picture(const std::string& path, const Picture& picture, int quality = 95);
 
+// The same bytes in memory, for instance for a network. Needs no engine, as encode_png().
+OCTET_API std::vector<uint8_t> encode_picture(const Picture& picture, PictureFormat format,
+                                              int quality = 95);
+// Whether this build has the library that the format needs.
+OCTET_API bool can_encode(PictureFormat format);
+
 // Throws what write_picture() would because of the name alone.
 OCTET_API void check_picture_name(const std::string& path);
 OCTET_API bool has_picture_name(const std::string& path);  // ends with .png, .jpg, .jpeg or .webp

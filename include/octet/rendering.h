@@ -65,6 +65,7 @@ struct EngineState {
   uint64_t used_bytes = 0;       // of the device's memory, by this engine
   uint64_t peak_bytes = 0;       // the most of it since the last picture began
   uint64_t free_bytes = 0;       // device memory that any process may use; 0: unknown
+  double joules = 0;             // that the device has drawn since the model was loaded; 0: unknown
 };
 
 struct EngineInfo {

@@ -15,7 +15,7 @@ extern "C" {
 
 // Increases when a function or a field is added. Existing ones keep their meaning: a program runs
 // with every library whose octet_abi_version() is at least this.
-#define OCTET_ABI_VERSION 5
+#define OCTET_ABI_VERSION 6
 OCTET_API int32_t octet_abi_version(void);
 OCTET_API const char* octet_version(void);  // "0.2.0"
 OCTET_API const char* octet_commit(void);   // of the build

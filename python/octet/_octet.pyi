@@ -412,6 +412,7 @@ class EngineState(_Record):
     used_bytes: int
     peak_bytes: int
     free_bytes: int
+    joules: float
 
 class Stop:
     """Ends the calls that it was passed to, even before they begin."""

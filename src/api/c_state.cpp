@@ -102,7 +102,8 @@ octet_status octet_engine_state(const octet_engine* engine, octet_state* state) 
                                     .eta_s = known.progress.eta_s,
                                     .stage = static_cast<int32_t>(known.progress.stage),
                                     .loaded = known.loaded ? 1 : 0,
-                                    .busy = known.busy ? 1 : 0},
+                                    .busy = known.busy ? 1 : 0,
+                                    .joules = known.joules},
                         state);
   });
 }

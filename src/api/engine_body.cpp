@@ -60,6 +60,11 @@ void EngineBody::Call::load(const ModelOptions& options, const OnRenderProgress&
       engine::SessionOptions{.model = engine::with_paths(options)}, body_->stop_);
   if (!lazy) session->load(noted(progress));
   body_->session_ = std::move(session);
+  {
+    auto energy = std::make_shared<EnergyCount>(gauge_of(body_->session_->backend()));
+    const std::lock_guard lock(body_->known_mutex_);
+    body_->energy_ = std::move(energy);
+  }
   try {
     body_->publish();
     published_ = true;
@@ -119,6 +124,7 @@ void EngineBody::unload() {
   const std::lock_guard lock(known_mutex_);
   published_.reset();
   backend_ = nullptr;
+  energy_.reset();
 }
 
 std::shared_ptr<const Published> EngineBody::known() const {
@@ -143,6 +149,13 @@ EngineState EngineBody::state() const {
     const std::lock_guard lock(mutex_);
     now.busy = busy_;
   }
+  std::shared_ptr<EnergyCount> energy;
+  {
+    const std::lock_guard lock(known_mutex_);
+    energy = energy_;
+  }
+  // The driver is asked while nobody waits for the lock.
+  if (energy != nullptr) now.joules = energy->joules();
   const std::lock_guard lock(known_mutex_);
   now.loaded = published_ != nullptr;
   now.progress = progress_;

@@ -11,6 +11,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "api/energy_count.h"
 #include "base/fork.h"
 #include "base/uncancelled.h"
 #include "engine/requests.h"
@@ -88,6 +89,7 @@ class EngineBody {
   mutable std::mutex known_mutex_;  // never held for long
   std::shared_ptr<const Published> published_;
   Backend* backend_ = nullptr;  // of the published session
+  std::shared_ptr<EnergyCount> energy_;
   bool loading_ = false;
   RenderProgress progress_;
 

@@ -22,6 +22,8 @@ std::vector<ImageText> texts_of(const Picture& picture) {
   return texts;
 }
 
+ImageView image_of(const Picture& picture) { return {picture.rgb, picture.width, picture.height}; }
+
 }  // namespace
 
 PictureSize parse_size(const std::string& text) try {
@@ -60,7 +62,7 @@ std::vector<PresetInfo> list_presets(const std::string& family) try {
 }
 
 std::vector<uint8_t> encode_png(const Picture& picture, int level) try {
-  return encode_png({picture.rgb, picture.width, picture.height}, texts_of(picture), level);
+  return encode_png(image_of(picture), texts_of(picture), level);
 } catch (...) {
   rethrow_as_error();
 }
@@ -86,8 +88,22 @@ std::vector<uint8_t> encode_png(const Preview& preview, int scale) try {
 }
 
 void write_picture(const std::string& path, const Picture& picture, int quality) try {
-  const ImageView image{picture.rgb, picture.width, picture.height};
-  write_picture_file(path, image, texts_of(picture), quality);
+  write_picture_file(path, image_of(picture), texts_of(picture), quality);
+} catch (...) {
+  rethrow_as_error();
+}
+
+std::vector<uint8_t> encode_picture(const Picture& picture, PictureFormat format, int quality) try {
+  return encode_picture_file(format, image_of(picture), texts_of(picture), quality);
+} catch (...) {
+  rethrow_as_error();
+}
+
+bool can_encode(PictureFormat format) try {
+  require_format(format);
+  return true;
+} catch (const Error&) {
+  return false;
 } catch (...) {
   rethrow_as_error();
 }

@@ -26,15 +26,6 @@ bool is_one_of(std::string_view ending, std::initializer_list<std::string_view> 
   return std::find(list.begin(), list.end(), ending) != list.end();
 }
 
-std::vector<uint8_t> encode(PictureFormat format, const ImageView& image,
-                            const std::vector<ImageText>& texts, int quality) {
-  switch (format) {
-    case PictureFormat::jpeg: return encode_jpeg(image, texts, quality);
-    case PictureFormat::webp: return encode_webp(image, texts, quality);
-    default: return encode_png(image, texts);
-  }
-}
-
 }  // namespace
 
 PictureFormat format_of(const std::string& path) {
@@ -55,16 +46,27 @@ bool has_picture_ending(const std::string& path) {
 
 void require_format(PictureFormat format) {
   const uint8_t black[3] = {};
-  encode(format, {black, 1, 1}, {}, kUsualQuality);
+  encode_picture_file(format, {black, 1, 1}, {});
+}
+
+std::vector<uint8_t> encode_picture_file(PictureFormat format, const ImageView& image,
+                                         const std::vector<ImageText>& texts, int quality) {
+  check_value(quality >= 1 && quality <= kMostQuality, "quality",
+              "`quality` is {}, expected 1 to {}", quality, kMostQuality);
+  switch (format) {
+    case PictureFormat::png: return encode_png(image, texts);
+    case PictureFormat::jpeg: return encode_jpeg(image, texts, quality);
+    case PictureFormat::webp: return encode_webp(image, texts, quality);
+  }
+  check_value(false, "format", "`format` is {}, which is none of its values",
+              static_cast<int>(format));
+  return {};
 }
 
 void write_picture_file(const std::string& path, const ImageView& image,
                         const std::vector<ImageText>& texts, int quality) {
-  check_value(quality >= 1 && quality <= kMostQuality, "quality",
-              "`quality` is {}, expected 1 to {}", quality, kMostQuality);
-  const PictureFormat format = format_of(path);
+  const std::vector<uint8_t> bytes = encode_picture_file(format_of(path), image, texts, quality);
   AtomicFile file(path);
-  const std::vector<uint8_t> bytes = encode(format, image, texts, quality);
   file.write(std::as_bytes(std::span(bytes)));
   file.commit();
 }

@@ -23,7 +23,12 @@ void require_format(PictureFormat format);
 
 inline constexpr int kUsualQuality = 95;
 
-// The file appears whole or not at all. `quality`, 1 to 100, is for JPEG and WebP.
+// A file of this format. `quality`, 1 to 100, is for JPEG and WebP.
+std::vector<uint8_t> encode_picture_file(PictureFormat format, const ImageView& image,
+                                         const std::vector<ImageText>& texts,
+                                         int quality = kUsualQuality);
+
+// The same, which appears whole or not at all.
 void write_picture_file(const std::string& path, const ImageView& image,
                         const std::vector<ImageText>& texts, int quality = kUsualQuality);
 

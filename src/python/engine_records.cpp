@@ -170,7 +170,8 @@ void bind_jobs(nb::module_& module) {
              })
       .OCTET_MEMBERS(Estimate, device_bytes, host_bytes);
   Record<EngineState>(module, "EngineState", "What an engine is doing.")
-      .OCTET_MEMBERS(EngineState, loaded, busy, progress, used_bytes, peak_bytes, free_bytes);
+      .OCTET_MEMBERS(EngineState, loaded, busy, progress, used_bytes, peak_bytes, free_bytes,
+                     joules);
 }
 
 void bind_captions(nb::module_& module) {

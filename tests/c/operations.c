@@ -21,7 +21,7 @@ _Static_assert(sizeof(octet_info) == 56, "octet_info");
 _Static_assert(sizeof(octet_weight_rows) == 72, "octet_weight_rows");
 _Static_assert(sizeof(octet_job_info) == 40, "octet_job_info");
 _Static_assert(sizeof(octet_estimate) == 32, "octet_estimate");
-_Static_assert(sizeof(octet_state) == 80, "octet_state");
+_Static_assert(sizeof(octet_state) == 88, "octet_state");
 _Static_assert(sizeof(octet_preset) == 32, "octet_preset");
 _Static_assert(sizeof(octet_finding) == 32, "octet_finding");
 _Static_assert(sizeof(octet_bytes) == 16, "octet_bytes");

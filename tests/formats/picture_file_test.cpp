@@ -123,6 +123,31 @@ TEST(PictureFileTest, NamesSayTheFormat) {
   EXPECT_ERROR_WITH(read_picture_texts({}, "a.txt"), "a.txt: is not a PNG, JPEG or WebP");
 }
 
+TEST(PictureFileTest, InMemoryIsWhatAFileWouldBe) {
+  Picture picture{.width = kWidth, .height = kHeight, .rgb = ramp()};
+  for (const ImageText& text : kTexts) picture.metadata.emplace_back(text.key, text.text);
+  const TemporaryFolder folder;
+  for (const auto& [format, name, title] : Words<PictureFormat>::list) {
+    if (!can_encode(format)) {
+      EXPECT_THROW(encode_picture(picture, format), Error);
+      continue;
+    }
+    const auto bytes = encode_picture(picture, format, 80);
+    expect_texts(bytes);
+    const std::string file = std::string("a.") + name;
+    write_picture(folder.file(file), picture, 80);
+    EXPECT_EQ(folder.read(file), std::string(bytes.begin(), bytes.end())) << name;
+    EXPECT_EQ(bytes == encode_picture(picture, format, 90), format == PictureFormat::png) << name;
+    EXPECT_THROW(encode_picture(picture, format, 0), InvalidRequest);
+    EXPECT_THROW(encode_picture(picture, format, 101), InvalidRequest);
+  }
+  EXPECT_TRUE(can_encode(PictureFormat::png));
+  EXPECT_FALSE(can_encode(static_cast<PictureFormat>(7)));
+  EXPECT_ERROR_WITH(encode_picture(picture, static_cast<PictureFormat>(7)), "none of its values");
+  picture.width = 7;
+  EXPECT_THROW(encode_picture(picture, PictureFormat::png), Error);
+}
+
 #if OCTET_HAS_JPEG
 TEST(PictureFileTest, JpegIsReadByLibjpeg) {
   const auto rgb = ramp();
