@@ -178,12 +178,34 @@ bool Job::complete(std::shared_ptr<const RenderReport> report) {
 
 bool Job::fail(Failure failure) { return end(JobState::failed, std::move(failure), nullptr); }
 
-bool Job::end_cancelled() { return end(JobState::cancelled, {}, nullptr); }
-
 bool Job::cancel() {
-  stop_.request_stop();
   // One that has begun ends when its worker has stopped.
-  return end(JobState::cancelled, {}, nullptr, /*only_if_queued=*/true) || !has_ended(state());
+  const bool ended = end(JobState::cancelled, {}, nullptr, /*only_if_queued=*/true);
+  stop_.request_stop();
+  return ended || !has_ended(state());
+}
+
+void Job::abort(Failure why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!aborted_) aborted_ = why;
+  }
+  end(JobState::failed, std::move(why), nullptr, /*only_if_queued=*/true);
+  stop_.request_stop();
+}
+
+bool Job::is_cancelling() const {
+  const std::lock_guard lock(mutex_);
+  return stop_.stop_requested() && !aborted_;
+}
+
+bool Job::end_stopped() {
+  std::optional<Failure> why;
+  {
+    const std::lock_guard lock(mutex_);
+    why = aborted_;
+  }
+  return why ? fail(*why) : end(JobState::cancelled, {}, nullptr);
 }
 
 bool Job::end(JobState state, std::optional<Failure> failure,

@@ -54,13 +54,17 @@ struct JobSpec {
   PictureFormat format = PictureFormat::png;
   int quality = 95;
   int preview_every = 0;  // steps; 0: no previews
+  int preview_scale = 1;  // pixels of a preview become squares of this size
   Priority priority = Priority::normal;
   std::string key = {};              // whose it is; jobs are shown to nobody else
   std::string idempotency_key = {};  // as the client sent it; empty: none
   std::string fingerprint = {};      // of the request's body: a repeated one has the same
   std::string request_id = {};
   std::vector<std::string> warnings = {};  // about the request
-  double max_seconds = 0;                  // of rendering; 0: any
+  // Filled in by the service, for a request that leaves them to the model.
+  PictureSize size = {};
+  int steps = 0;
+  std::string preset = {};
 };
 
 // What went wrong, in the words of OpenAI's error objects.
@@ -151,9 +155,11 @@ class Job {
   bool fail(Failure failure);
   // Asks the worker to stop; a job that waits has ended when this returns. False if it had ended.
   bool cancel();
-  bool is_cancelling() const { return stop_.stop_requested(); }
-  // By the worker, when it has stopped.
-  bool end_cancelled();
+  // The same for another reason than the client's wish: the job fails.
+  void abort(Failure why);
+  bool is_cancelling() const;
+  // By the worker, when it has stopped: cancelled, or failed for the reason of abort().
+  bool end_stopped();
   // Called once with the job when it ends, by the thread that ends it, under no lock; before the
   // event is told. To be set before anybody else knows the job.
   void on_end(std::function<void(Job&)> ended);
@@ -175,6 +181,7 @@ class Job {
   const JobSpec spec_;
   std::stop_source stop_;
   mutable std::mutex mutex_;
+  std::optional<Failure> aborted_;
   JobView view_;
   uint64_t last_event_ = 0;
   std::vector<JobEventPtr> events_;  // those that nothing newer has replaced

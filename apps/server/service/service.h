@@ -36,8 +36,10 @@ struct ServiceOptions {
   std::map<std::string, std::string> loras;   // that may be asked for, by name: files
   std::function<ReadPrompt(const std::string& prompt)> read_prompt;
   RequestLimits limits;
-  int queue = 32;            // jobs of one key that may wait
-  int queue_in_all = 4096;   // of all keys
+  int queue = 32;           // jobs of one key that may wait
+  int queue_in_all = 4096;  // of all keys
+  // Of a key: its share of the devices' time, beside 1. None: 1 for all.
+  std::function<double(const std::string& key)> weight;
   double keep_s = 3600;      // results, after the job has ended
   size_t keep_bytes = size_t{1} << 30;  // of all results
   std::string state_folder;  // with the journal; empty: jobs do not survive a restart

@@ -1,0 +1,273 @@
+#include "server/service/service_state.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "server/service/failures.h"
+
+namespace octet::server {
+namespace {
+
+constexpr size_t kMostKept = 10000;              // jobs that have ended
+constexpr size_t kLongJournal = size_t{8} << 20;  // bytes
+constexpr auto kSweep = std::chrono::seconds(1);
+
+}  // namespace
+
+Service::State::State(ServiceOptions given) : options(std::move(given)) {
+  if (!options.state_folder.empty()) restore();
+  WorkerHooks hooks{
+      .next = [this] { return next(); },
+      .upcoming = [this] { return upcoming(); },
+      .changed =
+          [this] {
+            // A thread that has just looked is either asleep or sees the change.
+            { const std::lock_guard lock(mutex); }
+            changed.notify_all();
+            const bool none = std::ranges::all_of(
+                workers, [](const auto& worker) { return worker->has_failed(); });
+            if (none) fail_waiting(nothing_loaded());
+          },
+      .step =
+          [this](double seconds) {
+            const std::lock_guard lock(mutex);
+            ++counts.steps;
+            counts.step_seconds += seconds;
+          },
+      .rendered =
+          [this](const Job& job, const RenderReport& report, double seconds) {
+            const std::lock_guard lock(mutex);
+            counts.render_seconds += seconds;
+            counts.pictures += static_cast<uint64_t>(job.spec().picture.images);
+            const LinearCount& linears = report.linears;
+            counts.int8_linears = static_cast<uint64_t>(linears.int8);
+            counts.all_linears = static_cast<uint64_t>(linears.int8 + linears.protected_ +
+                                                       linears.floating + linears.fake);
+            const double each = seconds / work_of(job.spec());
+            seconds_per_work =
+                seconds_per_work == 0 ? each : 0.7 * seconds_per_work + 0.3 * each;
+          },
+      .log = options.log};
+  for (const std::string& device : options.devices) {
+    WorkerOptions made{.model = options.model,
+                       .warm_up = options.warm_up,
+                       .longest_s = options.limits.seconds};
+    made.model.device = device;
+    workers.push_back(std::make_unique<Worker>(made, hooks));
+  }
+  for (const auto& worker : workers) worker->start();
+  sweeper = std::thread([this] {
+    std::unique_lock lock(mutex);
+    while (!changed.wait_for(lock, kSweep, [this] { return ending; })) {
+      lock.unlock();
+      sweep();
+      lock.lock();
+    }
+  });
+}
+
+Service::State::~State() {
+  end_all();
+  workers.clear();
+  sweeper.join();
+}
+
+void Service::State::fail_waiting(const Failure& why) {
+  std::vector<std::shared_ptr<Job>> waiting;
+  {
+    const std::lock_guard lock(mutex);
+    while (auto job = queue.pop()) waiting.push_back(std::move(job));
+  }
+  for (const auto& job : waiting) job->fail(why);
+}
+
+// Nothing is taken any more; what has not ended is told so.
+void Service::State::end_all() {
+  std::vector<std::shared_ptr<Job>> begun;
+  {
+    const std::lock_guard lock(mutex);
+    draining = ending = true;
+    for (const auto& [id, job] : running) begun.push_back(job);
+  }
+  changed.notify_all();
+  fail_waiting(server_ended());
+  for (const auto& job : begun) job->abort(server_ended());
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [this] { return running.empty(); });
+}
+
+// --- workers ---
+
+std::shared_ptr<Job> Service::State::next() {
+  std::shared_ptr<Job> job;
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return ending || queue.size() > 0; });
+    if (ending) return nullptr;
+    job = queue.pop();
+    running[job->id()] = job;
+    counts.waiting_seconds += now_s() - job->view().created_at;
+  }
+  tell_places();
+  return job;
+}
+
+std::shared_ptr<Job> Service::State::upcoming() {
+  const std::lock_guard lock(mutex);
+  return queue.size() > 0 ? queue.order().front() : nullptr;
+}
+
+// To those who watch: they have moved up.
+void Service::State::tell_places() {
+  std::vector<std::shared_ptr<Job>> waiting;
+  {
+    const std::lock_guard lock(mutex);
+    waiting = queue.order();
+  }
+  for (const auto& job : waiting) {
+    if (job->has_followers()) job->tell_queued();
+  }
+}
+
+const Engine& Service::State::loaded_engine() const {
+  for (const auto& worker : workers) {
+    if (worker->is_loaded()) return worker->engine();
+  }
+  const bool none =
+      std::ranges::all_of(workers, [](const auto& worker) { return worker->has_failed(); });
+  throw Refused{none ? nothing_loaded() : still_loading()};
+}
+
+// --- the table of jobs ---
+
+void Service::State::add(const std::shared_ptr<Job>& job) {
+  job->on_end([this](Job& ended_job) { note_end(ended_job); });
+  const JobSpec& spec = job->spec();
+  const double work = work_of(spec);
+  {
+    const std::lock_guard lock(mutex);
+    // Between the first look and now, others came.
+    refuse_if_full(spec);
+    jobs[job->id()] = job;
+    if (!spec.idempotency_key.empty()) idempotent[{spec.key, spec.idempotency_key}] = job;
+    ++counts.submitted;
+  }
+  try {
+    note_in_journal(*job);
+  } catch (const Error& error) {
+    options.log(log::Level::warning, error.what(), spec.request_id);
+    const std::lock_guard lock(mutex);
+    forget(job->id());
+    throw Refused{{.status = 503,
+                   .message = "the server cannot note the job on its disk; ask again later",
+                   .code = "journal",
+                   .retry_after_s = 60}};
+  }
+  {
+    const std::lock_guard lock(mutex);
+    if (!ending) queue.push(job, work, weight_of(spec.key));
+  }
+  changed.notify_all();
+  bool too_late = false;
+  {
+    const std::lock_guard lock(mutex);
+    too_late = ending && queue.position(*job) > 0;
+  }
+  if (too_late) job->fail(server_ended());
+}
+
+void Service::State::note_end(Job& job) {
+  const JobView view = job.view();
+  try {
+    note_in_journal(job);
+  } catch (const Error& error) {
+    options.log(log::Level::warning, error.what(), job.spec().request_id);
+  }
+  {
+    const std::lock_guard lock(mutex);
+    queue.remove(job);
+    running.erase(job.id());
+    const auto known = jobs.find(job.id());
+    if (known != jobs.end()) {
+      ended.push_back({known->second, job.bytes()});
+      ended_bytes += ended.back().bytes;
+    }
+    if (view.state == JobState::completed) ++counts.completed;
+    if (view.state == JobState::failed) ++counts.failed;
+    if (view.state == JobState::cancelled) ++counts.cancelled;
+  }
+  changed.notify_all();
+  sweep();
+}
+
+void Service::State::forget(const std::string& id) {
+  const auto at = jobs.find(id);
+  if (at == jobs.end()) return;
+  const auto kept = std::ranges::find_if(
+      ended, [&](const Ended& each) { return each.job == at->second; });
+  if (kept != ended.end()) {
+    ended_bytes -= kept->bytes;
+    ended.erase(kept);
+  }
+  const JobSpec& spec = at->second->spec();
+  if (!spec.idempotency_key.empty()) idempotent.erase({spec.key, spec.idempotency_key});
+  jobs.erase(at);
+}
+
+void Service::State::sweep() {
+  const double now = now_s();
+  const std::lock_guard lock(mutex);
+  while (!ended.empty() &&
+         (ended.size() > kMostKept || ended_bytes > options.keep_bytes ||
+          ended.front().job->view().ended_at + options.keep_s < now)) {
+    forget(std::string(ended.front().job->id()));
+  }
+}
+
+// --- the journal ---
+
+void Service::State::restore() {
+  journal = std::make_unique<Journal>(options.state_folder);
+  std::vector<JournalEntry> kept;
+  for (JournalEntry entry : journal->former()) {
+    if (entry.created_at + options.keep_s < now_s()) continue;
+    Failure why = lost_by_restart();
+    if (entry.state == JobState::failed && !entry.error.empty()) why.message = entry.error;
+    const bool is_cancelled = entry.state == JobState::cancelled;
+    JobSpec spec;
+    spec.key = entry.key;
+    entry.state = is_cancelled ? JobState::cancelled : JobState::failed;
+    entry.error = is_cancelled ? "" : why.message;
+    const auto job = Job::former(entry.id, std::move(spec), entry.created_at, entry.state,
+                                 is_cancelled ? std::nullopt : std::optional(why));
+    jobs[entry.id] = job;
+    ended.push_back({job, job->bytes()});
+    ended_bytes += ended.back().bytes;
+    kept.push_back(std::move(entry));
+  }
+  journal->rewrite(kept);
+}
+
+void Service::State::note_in_journal(Job& job) {
+  if (journal == nullptr) return;
+  const std::lock_guard lock(journal_mutex);
+  const JobView view = job.view();
+  has_ended(view.state) ? journal->note_ended(view) : journal->note_taken(job);
+  if (journal->bytes() < kLongJournal) return;
+  std::vector<JournalEntry> entries;
+  {
+    const std::lock_guard table(mutex);
+    for (const auto& [id, each] : jobs) {
+      const JobView now = each->view();
+      entries.push_back({.id = id,
+                         .key = each->spec().key,
+                         .created_at = now.created_at,
+                         .state = has_ended(now.state) ? now.state : JobState::queued,
+                         .error = now.failure ? now.failure->message : ""});
+    }
+  }
+  journal->rewrite(entries);
+}
+
+}  // namespace octet::server

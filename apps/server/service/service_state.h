@@ -1,0 +1,76 @@
+// What the service consists of. One lock guards all of it but the workers; it is never held while a
+// job ends or an engine is asked.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "server/service/fair_queue.h"
+#include "server/service/journal.h"
+#include "server/service/service.h"
+#include "server/service/worker.h"
+
+namespace octet::server {
+
+// Steps times pixels of all pictures, in millions: what waiting and rendering are reckoned by.
+double work_of(const JobSpec& spec);
+std::string new_job_id(const std::string& server);
+
+struct Service::State {
+  explicit State(ServiceOptions options);
+  ~State();
+
+  // Jobs that may be asked for: all that wait or run, and those that have ended until they are too
+  // old or too many.
+  void add(const std::shared_ptr<Job>& job);
+  void note_end(Job& job);
+  void forget(const std::string& id);  // under the lock
+  void sweep();
+  void restore();
+  void note_in_journal(Job& job);
+
+  // Throws Refused.
+  JobSpec read(JobSpec spec) const;
+  const Engine& loaded_engine() const;
+  std::shared_ptr<Job> next();
+  std::shared_ptr<Job> upcoming();
+  std::shared_ptr<Job> earlier(const JobSpec& spec) const;  // under the lock
+  void refuse_if_full(const JobSpec& spec) const;           // under the lock
+  double work_running() const;                              // likewise: what is left of it
+  double retry_after_s() const;                             // likewise
+  double weight_of(const std::string& key) const { return options.weight ? options.weight(key) : 1; }
+  void tell_places();
+  void fail_waiting(const Failure& why);
+  void end_all();
+
+  const ServiceOptions options;
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  FairQueue queue;
+  std::unordered_map<std::string, std::shared_ptr<Job>> jobs;
+  std::map<std::string, std::shared_ptr<Job>> running;
+  struct Ended {
+    std::shared_ptr<Job> job;
+    size_t bytes = 0;
+  };
+  std::deque<Ended> ended;  // oldest first
+  size_t ended_bytes = 0;
+  // By key and idempotency key; weak, because forgotten jobs may be asked for anew.
+  std::map<std::pair<std::string, std::string>, std::weak_ptr<Job>> idempotent;
+  ServiceCounts counts;
+  double seconds_per_work = 0;  // as measured; 0: unknown
+  bool draining = false, ending = false;
+  std::unique_ptr<Journal> journal;
+  std::mutex journal_mutex;
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::thread sweeper;
+};
+
+}  // namespace octet::server
