@@ -53,8 +53,11 @@ std::vector<WorkerState> Service::workers() const {
 }
 
 ServiceCounts Service::counts() const {
+  double joules = 0;
+  for (const auto& worker : state_->workers) joules += worker->engine().state().joules;
   const std::lock_guard lock(state_->mutex);
   ServiceCounts counts = state_->counts;
+  counts.joules = joules;
   counts.queued = state_->queue.size();
   counts.running = static_cast<int>(state_->running.size());
   counts.kept = static_cast<int>(state_->ended.size());
@@ -128,7 +131,7 @@ double Service::eta_s(const Job& job) const {
   if (position == 0 || state_->seconds_per_work == 0) return -1;
   double work = state_->work_running();
   for (int i = 0; i < position; ++i) {
-    work += state_->work_of(state_->queue.order()[static_cast<size_t>(i)]->spec());
+    work += work_of(state_->queue.order()[static_cast<size_t>(i)]->spec());
   }
   return work * state_->seconds_per_work / static_cast<double>(state_->workers.size());
 }
