@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "octet/job.h"
 #include "octet/model_options.h"
 #include "octet/picture.h"
 
@@ -42,6 +43,10 @@ struct RenderCallbacks {
   std::function<void(const Picture&)> picture = {};    // each as soon as it is ready
   // About the request, before anything runs; they are in the report, too.
   std::function<void(const Sentence&)> warning = {};
+  // What will be rendered next, or an empty job while nobody knows. Asked between steps until it
+  // names one. Its texts are encoded there and then if the text encoder stays on the device and
+  // there is room, so that its render() finds them; this picture stays the same to the last bit.
+  std::function<Job()> upcoming = {};
 };
 
 struct PartPlace {

@@ -66,8 +66,8 @@ void BranchRuns::prepare_text(size_t branch, const BranchTexts& texts) {
   if (kept.text(branch, tokens, job_.grid) != nullptr) return;
   kept.forget_text(branch);
   std::span<const float> seen;
-  if (row(branch).sees == models::BranchText::prompt) seen = *texts.prompt;
-  if (row(branch).sees == models::BranchText::negative) seen = *texts.negative;
+  if (row(branch).sees == models::BranchText::prompt) seen = texts.prompt->features;
+  if (row(branch).sees == models::BranchText::negative) seen = texts.negative->features;
   const size_t network = row(branch).network;
   profile_.enter_network(session_.family().networks[network].name);
   auto conditioning = session_.model().networks[network]->prepare(ctx_, seen, job_.grid);

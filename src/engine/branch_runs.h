@@ -13,9 +13,9 @@
 
 namespace octet::engine {
 
-// Features of the texts that branches may see.
+// The texts that branches may see.
 struct BranchTexts {
-  PromptCache::Features prompt, negative;
+  PromptCache::Text prompt, negative;
 };
 
 class BranchRuns {

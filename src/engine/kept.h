@@ -21,7 +21,6 @@ class KeptKernels {
  public:
   using Kernels = std::vector<nn::Profile::KernelUse>;
 
-  void set(const std::string& part, Kernels kernels) { parts_[part] = std::move(kernels); }
   // Adds kernels of layers that are not known yet.
   void add(const std::string& part, Kernels further) {
     Kernels& kernels = parts_[part];
@@ -46,7 +45,6 @@ struct Kept {
   PromptCache prompts;
   Preparations preparations;
   KeptKernels kernels;
-  LinearUses text_linears = {};  // from the text encoder's last run
   std::optional<PreviewMap> preview = {};
   KeptTimes times = {};
 };

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/free_memory.h"
 #include "base/invalid_request.h"
 #include "engine/noise.h"
 #include "engine/pixels.h"
 #include "engine/residency.h"
+#include "engine/text_encoding.h"
 #include "models/footprint.h"
 
 namespace octet::engine {
@@ -54,7 +54,7 @@ RenderReport Rendering::run() {
       if (latents_.empty() || session_.is_stopped()) throw;
       interruption = std::current_exception();
     }
-    report_.denoise_s = seconds_since() - report_.decode_s;
+    report_.denoise_s = seconds_since() - report_.decode_s - upcoming_s_;
     branches_.keep_times();
     try {
       if (!decoding_failed_) decode_waiting();
@@ -98,37 +98,24 @@ BranchTexts Rendering::encode_texts() {
   report_.text_s = (watch_.microseconds() - begun) * 1e-6;
   if (callbacks_.text) {
     const int64_t channels = session_.model().text_encoder->feature_count();
-    callbacks_.text({std::ssize(*texts.prompt) / channels, channels, *texts.prompt});
+    const std::vector<float>& features = texts.prompt->features;
+    callbacks_.text({std::ssize(features) / channels, channels, features});
   }
   return texts;
 }
 
 // Without tokens there are no features.
-PromptCache::Features Rendering::encode(const PromptCache::Tokens& tokens) {
-  if (tokens.empty()) return std::make_shared<const std::vector<float>>();
-  Kept& kept = session_.kept();
-  PromptCache::Features features = kept.prompts.find(tokens);
-  if (features != nullptr) return features;
-  report_.text_cached = false;
-  session_.load(session_.text(), callbacks_.progress);
-  const double begun = watch_.microseconds();
-  const models::TextEncoder& encoder = *session_.model().text_encoder;
-  const int64_t layers = encoder.unit_count() - 1;
-  tell({.stage = Stage::text, .done = 0, .total = layers});
-  profile_.enter_network(encoder.name());
-  features =
-      std::make_shared<const std::vector<float>>(encoder.encode(ctx_, tokens, [&](int64_t done) {
-        tell({.stage = Stage::text, .done = done, .total = layers});
-      }));
-  profile_.enter_network("");
-  kept.text_linears = profile_.take_linears();
-  session_.text().end_use();
-  profile_.collect();
-  kept.kernels.set("text", profile_.kernels());
-  kept.times.text_s_per_token =
-      (watch_.microseconds() - begun) * 1e-6 / static_cast<double>(tokens.size());
-  if (!session_.options().once) kept.prompts.add(tokens, features);
-  return features;
+PromptCache::Text Rendering::encode(const PromptCache::Tokens& tokens) {
+  if (tokens.empty()) return std::make_shared<const EncodedText>();
+  PromptCache::Text text = session_.kept().prompts.find(tokens);
+  if (text == nullptr) {
+    report_.text_cached = false;
+    text = encode_text(session_, ctx_, tokens, callbacks_.progress);
+  }
+  const TextRecord& ran = text->record;
+  texts_ran_.kernels.insert(texts_ran_.kernels.end(), ran.kernels.begin(), ran.kernels.end());
+  texts_ran_.linears.insert(ran.linears.begin(), ran.linears.end());
+  return text;
 }
 
 // --- steps ---
@@ -157,11 +144,8 @@ void Rendering::denoise() {
 // Next to the networks. If there is no room, pictures wait until the networks are released.
 bool Rendering::has_room_to_decode() const {
   if (session_.decoder().where() != Residency::device) return false;
-  const auto at_hand = session_.backend().free_memory();
-  const double free =
-      at_hand ? static_cast<double>(*at_hand) : octet::free_memory().value_or(FreeMemory{}).bytes;
-  return free > static_cast<double>(
-                    models::decoding_bytes(*session_.model().decoder, job_.grid, ctx_.dtype));
+  return session_.free_bytes() > static_cast<double>(models::decoding_bytes(
+                                     *session_.model().decoder, job_.grid, ctx_.dtype));
 }
 
 void Rendering::on_step(int image, const SamplerStep& step) {
@@ -173,6 +157,19 @@ void Rendering::on_step(int image, const SamplerStep& step) {
         .total = int64_t{job_.request.images} * step.total,
         .seconds = step.seconds,
         .eta_s = eta_s(image, step)});
+  if (step.done > 0 && step.done < step.total) encode_upcoming();
+}
+
+void Rendering::encode_upcoming() {
+  if (knows_upcoming_ || !callbacks_.upcoming) return;
+  const std::shared_ptr<const Job> upcoming = callbacks_.upcoming();
+  if (upcoming == nullptr) return;
+  knows_upcoming_ = true;
+  const double begun = watch_.microseconds();
+  branches_.collect();  // ahead of the marks of another profile
+  encode_ahead(session_, *upcoming);
+  session_.backend().set_op_observer(&profile_);
+  upcoming_s_ += (watch_.microseconds() - begun) * 1e-6;
 }
 
 void Rendering::show_step(int image, const SamplerStep& step) {
@@ -211,7 +208,8 @@ double Rendering::eta_s(int image, const SamplerStep& step) const {
   if (step.done == 0 && image == 0) return -1;
   const auto of_image = static_cast<double>(branches_.evaluations(step.total));
   const double done = image * of_image + static_cast<double>(branches_.evaluations(step.done));
-  const double elapsed = watch_.microseconds() * 1e-6 - report_.text_s - report_.load_s;
+  const double elapsed =
+      watch_.microseconds() * 1e-6 - report_.text_s - report_.load_s - upcoming_s_;
   const double each = (elapsed - report_.decode_s) / done;
   const double decode = session_.kept().times.decode_s_per_pixel * report_.width * report_.height *
                         (job_.request.images - decoded_);
@@ -279,7 +277,7 @@ void Rendering::collect() {
         {use.layer, path_of(use), use.kernel, time.calls, time.us, time.tops()});
   }
   // Results reused from earlier pictures: these kernels made them, but did not run for this one.
-  for (const auto& [what, kernels] : session_.kept().kernels.parts()) {
+  const auto add_reused = [&](const KeptKernels::Kernels& kernels) {
     for (const auto& use : kernels) {
       const bool known = std::any_of(report_.kernels.begin(), report_.kernels.end(),
                                      [&](const KernelUse& row) { return row.layer == use.layer; });
@@ -287,7 +285,9 @@ void Rendering::collect() {
         report_.kernels.push_back({use.layer, path_of(use), use.kernel, 0, 0, 0});
       }
     }
-  }
+  };
+  add_reused(texts_ran_.kernels);
+  for (const auto& [network, kernels] : session_.kept().kernels.parts()) add_reused(kernels);
   std::sort(report_.kernels.begin(), report_.kernels.end(),
             [](const KernelUse& a, const KernelUse& b) {
               return std::tie(a.layer, a.path, a.kernel) < std::tie(b.layer, b.path, b.kernel);
@@ -301,7 +301,7 @@ void Rendering::collect() {
   }
   report_.checkpoint = fingerprint.to_string();
   report_.linears = count_of(branches_.linears());
-  report_.text_linears = count_of(session_.kept().text_linears);
+  report_.text_linears = count_of(texts_ran_.linears);
   const MemoryUse memory = session_.backend().memory();
   report_.peak_bytes = std::max(memory.peak, memory.reserved_peak);
 }
@@ -324,7 +324,7 @@ void Rendering::check_what_ran() const {
   if (!session_.options().model.require_int8) return;
   check_native(profile_.linears());
   if (session_.options().model.text_encoder_linears == Linears::int8) {
-    check_native(session_.kept().text_linears);
+    check_native(texts_ran_.linears);
   }
 }
 

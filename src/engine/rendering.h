@@ -21,12 +21,13 @@ class Rendering {
   RenderReport run();
 
  private:
-  PromptCache::Features encode(const PromptCache::Tokens& tokens);
+  PromptCache::Text encode(const PromptCache::Tokens& tokens);
   BranchTexts encode_texts();
   // Leaves the latents of all images in latents_, except those that can be decoded at once.
   void denoise();
   bool has_room_to_decode() const;
   void on_step(int image, const SamplerStep& step);
+  void encode_upcoming();
   // Calls the callbacks that want a step's velocity and latent.
   void show_step(int image, const SamplerStep& step);
   bool shows_preview(const SamplerStep& step) const;
@@ -48,9 +49,12 @@ class Rendering {
   nn::Profile profile_;
   nn::Context ctx_;
   BranchRuns branches_;
+  TextRecord texts_ran_;
   std::vector<std::vector<float>> latents_;  // of denoised images; empty once decoded
   int decoded_ = 0;
   bool stop_after_decoding_ = false;
+  bool knows_upcoming_ = false;
+  double upcoming_s_ = 0;         // spent on another job's texts
   bool decoding_failed_ = false;  // and is not tried again
   RenderReport report_;
   Stopwatch watch_;

@@ -99,6 +99,9 @@ RenderReport render(Session& session, const Job& job, const RenderCallbacks& cal
                          .preview = callbacks.preview,
                          .preview_every = callbacks.preview_every,
                          .latent = callbacks.latent};
+  if (callbacks.upcoming) {
+    inner.upcoming = [&] { return callbacks.upcoming().checked(); };
+  }
   if (callbacks.picture) {
     inner.image = [&](const RenderedImage& image, const RenderReport& so_far) {
       callbacks.picture(to_picture(image, job, session.loras_of(job), so_far));

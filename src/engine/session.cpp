@@ -262,13 +262,15 @@ void Session::load(const OnRenderProgress& progress) {
   load(*decoder_, progress);
 }
 
-bool Session::has_room_to_batch(size_t count, const Job& job) const {
+double Session::free_bytes() const {
   const auto at_hand = backend_->free_memory();
-  const double free =
-      at_hand ? static_cast<double>(*at_hand) : octet::free_memory().value_or(FreeMemory{}).bytes;
+  return at_hand ? static_cast<double>(*at_hand) : free_memory().value_or(FreeMemory{}).bytes;
+}
+
+bool Session::has_room_to_batch(size_t count, const Job& job) const {
   models::Extent extent = job.extent();
   extent.batch = static_cast<int64_t>(count);
-  return free > static_cast<double>(work_.of(extent));
+  return free_bytes() > static_cast<double>(work_.of(extent));
 }
 
 // --- LoRAs ---

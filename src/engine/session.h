@@ -48,6 +48,7 @@ struct SessionCallbacks {
   std::function<void(const Preview&)> preview;
   int preview_every = 1;
   std::function<void(const LatentStep&)> latent;
+  std::function<std::shared_ptr<const Job>()> upcoming;  // may return null
   // Each image when it is ready, with the report so far.
   std::function<void(const RenderedImage&, const RenderReport&)> image;
 };
@@ -95,6 +96,7 @@ class Session {
   void load(const OnRenderProgress& progress);
   void load(PartStore& store, const OnRenderProgress& progress);
   const WorkBytes& work_bytes() const { return work_; }
+  double free_bytes() const;  // of the device, for work
   // Whether free memory allows `count` evaluations of a job as one batch.
   bool has_room_to_batch(size_t count, const Job& job) const;
 

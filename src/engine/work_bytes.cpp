@@ -59,6 +59,11 @@ WorkBytes::WorkBytes(models::Model& model, const models::RunAs& how, const model
   decoding_ = growth_of(extents, decoding);
 }
 
+uint64_t WorkBytes::of_text(int64_t tokens) const {
+  return static_cast<uint64_t>(encoding_.at({.grid = usual_.grid, .text_tokens = tokens})) +
+         models::kOpsBytes;
+}
+
 uint64_t WorkBytes::of(const models::Extent& extent) const {
   const double ops = static_cast<double>(models::kOpsBytes);
   const double step = static_cast<double>(extent.batch) * denoising_.at(extent);

@@ -17,6 +17,8 @@ class WorkBytes {
   WorkBytes(models::Model& model, const models::RunAs& networks, const models::RunAs& text);
 
   uint64_t of(const models::Extent& extent) const;
+  // Of encoding a text.
+  uint64_t of_text(int64_t tokens) const;
   // Of a picture of 1024 x 1024 pixels.
   uint64_t usual() const { return of(usual_); }
 

@@ -62,12 +62,13 @@ TEST(Residency, RulesAreNotQuestioned) {
 TEST(PromptCache, KeepsTheLastOnes) {
   engine::PromptCache cache;
   const auto features = [](size_t count) {
-    return std::make_shared<const std::vector<float>>(count, 1.0f);
+    return std::make_shared<const engine::EncodedText>(
+        engine::EncodedText{.features = std::vector<float>(count, 1.0f)});
   };
   for (int i = 0; i < 20; ++i) cache.add({i}, features(10));
   EXPECT_EQ(cache.find({3}), nullptr);
   ASSERT_NE(cache.find({4}), nullptr);
-  EXPECT_EQ(cache.find({4})->size(), 10u);
+  EXPECT_EQ(cache.find({4})->features.size(), 10u);
   cache.add({99}, features(10));
   EXPECT_EQ(cache.find({5}), nullptr) << "the one that was not used for longest";
   EXPECT_NE(cache.find({4}), nullptr);

@@ -61,8 +61,11 @@ class ToyEncoder : public models::TextEncoder {
   }
   bool is_ignored(std::string_view) const override { return false; }
   int64_t feature_count() const override { return ToyShape::kText; }
+  // For tests: a text of this length makes encode() throw.
+  static inline size_t refused = 0;
   std::vector<float> encode(nn::Context& ctx, const std::vector<int32_t>& tokens,
                             const std::function<void(int64_t)>& progress) const override {
+    check(tokens.size() != refused, "toy: does not like {} tokens", refused);
     const auto n = static_cast<int64_t>(tokens.size());
     need(0);
     const nn::Matrix h = ctx.matrix(n, ToyShape::kText);
