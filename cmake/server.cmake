@@ -14,3 +14,4 @@ target_link_libraries(octet_server PRIVATE octet_flags octet_calls_only nlohmann
 target_include_directories(octet_server PUBLIC ${PROJECT_SOURCE_DIR}/apps
   PRIVATE ${PROJECT_BINARY_DIR}/generated ${PROJECT_SOURCE_DIR}/src)  # for formats/json_value.h
 octet_unity(octet_server)
+embed_text(apps/server/routes/openapi.json kOpenApiText)

@@ -1,0 +1,221 @@
+// /sdapi/v1: what front ends made for AUTOMATIC1111's web UI and for stable-diffusion.cpp ask for.
+// They send many fields that have no meaning here; those are ignored, and the answer says which.
+#include "server/routes/sdapi.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+#include "server/routes/base64.h"
+#include "server/routes/job_fields.h"
+#include "server/routes/job_json.h"
+#include "server/routes/openai.h"
+
+namespace octet::server {
+namespace {
+
+constexpr int64_t kLargestSide = 1 << 16;
+constexpr double kMostGuidanceScale = 1000;
+constexpr int kPreviewsOfJob = 8;  // for those who ask for progress
+
+// What the request asks for that its picture does not say.
+struct TextToImage {
+  JobSpec spec = {};
+  Json parameters = {};  // the request, as such servers repeat it
+  std::vector<std::string> ignored = {};
+};
+
+void read_numbers(Fields& fields, const RequestLimits& limits, PictureRequest& picture) {
+  picture.size.width = static_cast<int>(fields.integer("width", 1, kLargestSide).value_or(0));
+  picture.size.height = static_cast<int>(fields.integer("height", 1, kLargestSide).value_or(0));
+  if ((picture.size.width == 0) != (picture.size.height == 0)) {
+    refuse_field(picture.size.width == 0 ? "width" : "height",
+                 "the request has one of `width` and `height`, expected both or none");
+  }
+  const int64_t seed = fields.integer("seed", -1, INT64_MAX).value_or(-1);
+  picture.seed = seed < 0 ? random_seed() : static_cast<uint64_t>(seed);
+  picture.steps = static_cast<int>(fields.integer("steps", 1, limits.steps).value_or(0));
+  if (const auto scale = fields.number("cfg_scale", 0, kMostGuidanceScale)) {
+    picture.guidance = {static_cast<float>(*scale)};
+  }
+  const int64_t batch = fields.integer("batch_size", 1, limits.images).value_or(1);
+  const int64_t rounds = fields.integer("n_iter", 1, limits.images).value_or(1);
+  picture.images = static_cast<int>(batch * rounds);
+}
+
+TextToImage read_text_to_image(const Service& service, const Call& call) {
+  TextToImage request{.spec = spec_of(call), .parameters = call.body()};
+  Fields fields(request.parameters);
+  const RequestLimits& limits = service.options().limits;
+  JobSpec& spec = request.spec;
+  std::string prompt = fields.text("prompt", limits.caption_bytes).value_or("");
+  take_loras(prompt, spec.loras);
+  if (prompt.find_first_not_of(" \t\r\n") == std::string::npos) {
+    refuse_field("prompt", "`prompt` is missing or empty, expected a description of the picture");
+  }
+  (is_json_object(prompt) ? spec.picture.caption : spec.prompt) = prompt;
+  spec.picture.caption_name = "prompt";
+  read_numbers(fields, limits, spec.picture);
+  const std::string negative = fields.text("negative_prompt", limits.caption_bytes).value_or("");
+  // Front ends have one that goes with each request, whatever the model.
+  if (service.info().takes_negative) {
+    spec.picture.negative = negative;
+  } else if (!negative.empty()) {
+    request.ignored.emplace_back("negative_prompt");
+  }
+  spec.preview_every = kPreviewsOfJob;
+  if (spec.picture.steps > 0)
+    spec.preview_every = preview_every(spec.picture.steps, kPreviewsOfJob);
+  for (std::string& name : fields.unknown()) request.ignored.push_back(std::move(name));
+  return request;
+}
+
+// What such servers store in a picture: "a fox\nSteps: 20, Sampler: Euler, ...".
+std::string info_text(const JobSpec& spec, uint64_t seed) {
+  const std::string& prompt = spec.prompt.empty() ? spec.picture.caption : spec.prompt;
+  return fmt::format("{}\nSteps: {}, Sampler: Euler, Seed: {}, Size: {}", prompt, spec.steps, seed,
+                     size_text(spec.size));
+}
+
+Json info_json(const Service& service, const Job& job, const JobView& view) {
+  const JobSpec& spec = job.spec();
+  const std::string& prompt = spec.prompt.empty() ? spec.picture.caption : spec.prompt;
+  Json seeds = Json::array(), texts = Json::array();
+  for (const FinishedPicture& each : view.pictures) {
+    seeds.push_back(each.seed);
+    texts.push_back(info_text(spec, each.seed));
+  }
+  const size_t count = view.pictures.size();
+  return {{"prompt", prompt},
+          {"all_prompts", std::vector<std::string>(count, prompt)},
+          {"negative_prompt", spec.picture.negative},
+          {"all_negative_prompts", std::vector<std::string>(count, spec.picture.negative)},
+          {"seed", spec.picture.seed},
+          {"all_seeds", std::move(seeds)},
+          {"width", spec.size.width},
+          {"height", spec.size.height},
+          {"sampler_name", "Euler"},
+          {"cfg_scale",
+           spec.picture.guidance.empty() ? Json(nullptr) : Json(spec.picture.guidance.front())},
+          {"steps", spec.steps},
+          {"batch_size", spec.picture.images},
+          {"sd_model_name", service.options().model_id},
+          {"infotexts", std::move(texts)},
+          {"job", job.id()},
+          {"warnings", spec.warnings}};
+}
+
+// Pictures that were complete when a job was interrupted are an answer, too.
+Json pictures_answer(const Service& service, const TextToImage& request, const Job& job) {
+  const JobView view = job.view();
+  const bool is_interrupted = view.state == JobState::cancelled && !view.pictures.empty();
+  if (view.state != JobState::completed && !is_interrupted) throw Refused{failure_of(view)};
+  Json images = Json::array();
+  for (const FinishedPicture& each : view.pictures) images.push_back(to_base64(*each.file));
+  return {{"images", std::move(images)},
+          {"parameters", request.parameters},
+          {"info", to_line(info_json(service, job, view))}};
+}
+
+void text_to_image(Context& context, const CallPtr& call) {
+  auto request = std::make_shared<TextToImage>(read_text_to_image(context.service, *call));
+  const std::shared_ptr<Job> job = context.service.submit(request->spec);
+  const auto follower = context.followers.follow(job, 0);
+  call->on_gone([&context, weak = std::weak_ptr(follower)] {
+    if (const auto alive = weak.lock()) context.previews.forget(alive->job()->id());
+  });
+  cancel_with_client(call, follower);
+  follower->start([&context, call, request, job](const JobEvent& event) {
+    if (event.kind == JobEvent::Kind::preview) {
+      context.previews.keep(job->id(), event.preview.png);
+    }
+    if (event.kind != JobEvent::Kind::ended) return;
+    context.previews.forget(job->id());
+    context.guarded(call, [&] {
+      http::Headers headers;
+      if (!request->ignored.empty()) {
+        headers.emplace_back("X-Octet-Ignored", ignored_header(request->ignored));
+      }
+      call->json(200, pictures_answer(context.service, *request, *job), std::move(headers));
+    });
+  });
+}
+
+// Such clients know no ids: what they mean is their job that runs, or else the next one.
+std::shared_ptr<Job> current_job(const Context& context, const Call& call) {
+  std::shared_ptr<Job> next;
+  for (const auto& job : context.service.jobs_of(call.key())) {
+    const JobState state = job->state();
+    if (state == JobState::running) return job;
+    if (state == JobState::queued) next = job;  // the oldest comes last
+  }
+  return next;
+}
+
+void show_progress(Context& context, const CallPtr& call) {
+  const std::shared_ptr<Job> job = current_job(context, *call);
+  const JobView view = job != nullptr ? job->view() : JobView();
+  const RenderProgress& now = view.progress;
+  const bool is_denoising = now.stage == Stage::denoise && now.total > 0;
+  const double share = is_denoising ? static_cast<double>(now.done) / static_cast<double>(now.total)
+                                    : static_cast<double>(now.stage == Stage::decode);
+  const double eta = job != nullptr ? context.service.eta_s(*job) : 0;
+  const http::Bytes preview = job != nullptr ? context.previews.of(job->id()) : nullptr;
+  const std::string* const skip = call->request().parameter("skip_current_image");
+  const bool shows = preview != nullptr && (skip == nullptr || *skip != "true");
+  const int pictures = job != nullptr ? job->spec().picture.images : 0;
+  const int steps = job != nullptr ? job->spec().steps : 0;
+  const int done = std::min(static_cast<int>(std::ssize(view.pictures)), pictures);
+  call->json(200, {{"progress", share},
+                   {"eta_relative", std::max(eta, 0.0)},
+                   {"state",
+                    {{"skipped", false},
+                     {"interrupted", job != nullptr && job->is_cancelling()},
+                     {"job", view.id},
+                     {"job_count", pictures},
+                     {"job_no", done},
+                     {"job_timestamp", fmt::format("{:.0f}", view.created_at)},
+                     {"sampling_step", is_denoising && pictures > 0 ? now.done / pictures : 0},
+                     {"sampling_steps", steps}}},
+                   {"current_image", shows ? Json(to_base64(*preview)) : Json(nullptr)},
+                   {"textinfo", nullptr}});
+}
+
+void interrupt(Context& context, const CallPtr& call) {
+  if (const auto job = current_job(context, *call)) job->cancel();
+  call->json(200, Json::object());
+}
+
+}  // namespace
+
+void take_loras(std::string& prompt, std::vector<std::string>& loras) {
+  constexpr std::string_view kBegin = "<lora:";
+  size_t begin = 0;
+  while ((begin = prompt.find(kBegin, begin)) != std::string::npos) {
+    const size_t end = prompt.find('>', begin);
+    if (end == std::string::npos) return;
+    std::string lora = prompt.substr(begin + kBegin.size(), end - begin - kBegin.size());
+    prompt.erase(begin, end + 1 - begin);
+    const size_t colon = lora.find(':');
+    const std::string name = lora.substr(0, colon);
+    const double strength =
+        colon == std::string::npos ? 1 : std::strtod(lora.c_str() + colon + 1, nullptr);
+    loras.push_back(fmt::format("{}:{}", name, strength));
+  }
+}
+
+void add_sdapi_routes(Context& context) {
+  const auto add = [&](const char* method, const char* pattern, auto answer) {
+    context.router.add({.method = method,
+                        .pattern = pattern,
+                        .answer = [&context, answer](auto& c) { answer(context, c); }});
+  };
+  add("POST", "/sdapi/v1/txt2img", text_to_image);
+  add("GET", "/sdapi/v1/progress", show_progress);
+  add("POST", "/sdapi/v1/interrupt", interrupt);
+}
+
+}  // namespace octet::server
