@@ -31,7 +31,8 @@ if(BUILD_SHARED_LIBS)  # there the library keeps it to itself
   target_sources(octet PRIVATE ${PROJECT_SOURCE_DIR}/src/formats/json_value.cpp)
 endif()
 if(TARGET octet_server)
-  target_link_libraries(octet PRIVATE octet_server)
+  # The library again: it has what the server calls, and is searched in this order.
+  target_link_libraries(octet PRIVATE octet_server octet::octet)
   target_compile_definitions(octet PRIVATE OCTET_HAS_SERVER=1)
 endif()
 

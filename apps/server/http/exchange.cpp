@@ -14,8 +14,6 @@ const std::string* first_of(const Headers& list, std::string_view name) {
 
 const std::string* Request::header(std::string_view name) const { return first_of(headers, name); }
 
-const std::string* Request::parameter(std::string_view name) const {
-  return first_of(query, name);
-}
+const std::string* Request::parameter(std::string_view name) const { return first_of(query, name); }
 
 }  // namespace octet::server::http

@@ -17,17 +17,17 @@ struct Limits {
   size_t body_bytes = size_t{1} << 20;
   size_t header_bytes = size_t{32} << 10;
   int connections = 2048;
-  int connections_per_address = 0;  // 0: as many as all together
-  int streams = 256;                // open at once
+  int connections_per_address = 0;         // 0: as many as all together
+  int streams = 256;                       // open at once
   size_t stream_bytes = size_t{32} << 20;  // that a reader may let wait
-  int idle_s = 60;      // a connection between requests
-  int request_s = 20;   // from a request's first byte to its last, however they dribble
-  int answer_s = 120;   // without a byte of a waiting answer taken
+  int idle_s = 60;                         // a connection between requests
+  int request_s = 20;  // from a request's first byte to its last, however they dribble
+  int answer_s = 120;  // without a byte of a waiting answer taken
 };
 
 struct ServerOptions {
-  std::string address = "127.0.0.1";  // IPv4 or IPv6
-  uint16_t port = 0;                  // 0: any that is free
+  std::string address = "127.0.0.1";               // IPv4 or IPv6
+  uint16_t port = 0;                               // 0: any that is free
   std::string certificate = {}, private_key = {};  // PEM; both or none
   int threads = 2;
   Limits limits = {};
