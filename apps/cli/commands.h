@@ -19,6 +19,7 @@ void add_tune(CLI::App& program, CommonFlags& flags);
 void add_map(CLI::App& program, CommonFlags& flags);
 void add_audit(CLI::App& program, CommonFlags& flags);
 void add_demo(CLI::App& program, CommonFlags& flags);
+void add_serve(CLI::App& program, CommonFlags& flags);
 void add_quantize(CLI::App& program, CommonFlags& flags);
 void add_generate(CLI::App& program, CommonFlags& flags);
 void add_compare(CLI::App& program, CommonFlags& flags);

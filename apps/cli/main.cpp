@@ -83,7 +83,7 @@ struct Section {
 
 // The commands as the help lists them.
 const Section kSections[] = {
-    {"Pictures", {add_generate, add_caption, add_demo}},
+    {"Pictures", {add_generate, add_caption, add_demo, add_serve}},
     {"Models", {add_pull, add_list, add_rm, add_inspect, add_quantize, add_compare, add_certify}},
     {"This machine", {add_devices, add_bench, add_tune, add_map}},
     {"Other programs", {add_audit}},

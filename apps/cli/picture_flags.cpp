@@ -52,7 +52,14 @@ KeepRule keep_rule_from(const std::string& text) {
                   text, list_of(word_list<Residency>())));
 }
 
-// --base, --uncond, --text-encoder, --vae and --tokenizer.
+bool is_number(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0';
+}
+
+}  // namespace
+
 void add_part_flags(CLI::App& command, ModelOptions& options) {
   add_value(command, "--base", "MODEL", options.base,
             "A complete model that supplies parts and weights the model lacks");
@@ -70,14 +77,6 @@ void add_part_flags(CLI::App& command, ModelOptions& options) {
   set_group(command, kModelOptions,
             {"--base", "--uncond", "--text-encoder", "--vae", "--tokenizer"});
 }
-
-bool is_number(const std::string& text) {
-  char* end = nullptr;
-  std::strtod(text.c_str(), &end);
-  return !text.empty() && *end == '\0';
-}
-
-}  // namespace
 
 void add_memory_flags(CLI::App& command, ModelOptions& options) {
   constexpr const char* kMemory = "Memory";

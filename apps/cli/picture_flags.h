@@ -18,6 +18,9 @@ namespace octet::cli {
 inline constexpr const char* kModelOptions = "Model";
 inline constexpr const char* kPictureOptions = "Picture";
 
+// --base, --uncond, --text-encoder, --vae and --tokenizer.
+void add_part_flags(CLI::App& command, ModelOptions& options);
+
 // --keep and --max-memory.
 void add_memory_flags(CLI::App& command, ModelOptions& options);
 

@@ -9,9 +9,12 @@ namespace {
 
 // Fields of requests as the library calls them, and as JSON does.
 std::string name_of(const std::string& field) {
-  static const std::map<std::string, std::string> names{
-      {"caption", "json_prompt"}, {"negative", "negative_prompt"}, {"images", "n"},
-      {"loras", "lora"},          {"out", "output_format"},        {"quality", "output_compression"}};
+  static const std::map<std::string, std::string> names{{"caption", "json_prompt"},
+                                                        {"negative", "negative_prompt"},
+                                                        {"images", "n"},
+                                                        {"loras", "lora"},
+                                                        {"out", "output_format"},
+                                                        {"quality", "output_compression"}};
   const auto at = names.find(field);
   return at == names.end() ? field : at->second;
 }
@@ -37,16 +40,18 @@ Failure wrong_request(const InvalidRequest& error) {
 }
 
 Failure unexpected(const std::string& request_id) {
-  return {.status = 500,
-          .message = "the picture could not be made; the server's log has the reason under request " +
-                     request_id,
-          .code = "render_failed"};
+  return {
+      .status = 500,
+      .message = "the picture could not be made; the server's log has the reason under request " +
+                 request_id,
+      .code = "render_failed"};
 }
 
 Failure out_of_memory() {
   return {.status = 503,
-          .message = "the device has too little memory for this picture at the moment; ask for a "
-                     "smaller size, or again later",
+          .message =
+              "the device has too little memory for this picture at the moment; ask for a "
+              "smaller size, or again later",
           .code = "out_of_memory",
           .retry_after_s = 30};
 }

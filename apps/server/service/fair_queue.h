@@ -54,8 +54,8 @@ class FairQueue {
   static Keys::iterator next(Keys& keys);
   static Waiting take(Keys& keys, Keys::iterator key, double& now);
 
-  Keys keys_;        // those with jobs that wait, or that had more than the others
-  double now_ = 0;   // what the key of the last job had had
+  Keys keys_;       // those with jobs that wait, or that had more than the others
+  double now_ = 0;  // what the key of the last job had had
   double work_ = 0;
   int size_ = 0;
   mutable std::vector<Entry> order_;  // empty: to be worked out

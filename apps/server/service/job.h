@@ -48,8 +48,8 @@ inline bool has_ended(JobState state) {
 
 // What a client asked for, read and within the limits.
 struct JobSpec {
-  PictureRequest picture = {};  // `stop` is the job's own
-  std::string prompt = {};      // plain text, if the caption was made of one
+  PictureRequest picture = {};          // `stop` is the job's own
+  std::string prompt = {};              // plain text, if the caption was made of one
   std::vector<std::string> loras = {};  // "style:0.8", by the names of the allow-list
   PictureFormat format = PictureFormat::png;
   int quality = 95;
@@ -101,9 +101,9 @@ struct JobEvent {
   enum class Kind : uint8_t { queued, started, progress, preview, picture, report, ended };
   uint64_t id = 0;  // counts up from 1 in each job
   Kind kind = Kind::queued;
-  RenderProgress progress = {};              // progress
-  FinishedPreview preview = {};              // preview
-  FinishedPicture picture = {};              // picture
+  RenderProgress progress = {};                     // progress
+  FinishedPreview preview = {};                     // preview
+  FinishedPicture picture = {};                     // picture
   std::shared_ptr<const RenderReport> report = {};  // report
 };
 using JobEventPtr = std::shared_ptr<const JobEvent>;

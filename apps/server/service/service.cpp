@@ -147,9 +147,8 @@ void Service::drain(double seconds) {
     std::unique_lock lock(state.mutex);
     state.draining = true;
     state.changed.notify_all();
-    state.changed.wait_for(lock, std::chrono::duration<double>(seconds), [&] {
-      return state.queue.size() == 0 && state.running.empty();
-    });
+    state.changed.wait_for(lock, std::chrono::duration<double>(seconds),
+                           [&] { return state.queue.size() == 0 && state.running.empty(); });
   }
   state.end_all();
 }

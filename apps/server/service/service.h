@@ -32,18 +32,18 @@ struct ServiceOptions {
   std::string name = "octet";  // of this process: job ids begin with it
   std::string model_id;        // as /v1/models calls it
   ModelOptions model;
-  std::vector<std::string> devices;           // a worker each
-  std::map<std::string, std::string> loras;   // that may be asked for, by name: files
+  std::vector<std::string> devices;          // a worker each
+  std::map<std::string, std::string> loras;  // that may be asked for, by name: files
   std::function<ReadPrompt(const std::string& prompt)> read_prompt;
   RequestLimits limits;
   int queue = 32;           // jobs of one key that may wait
   int queue_in_all = 4096;  // of all keys
   // Of a key: its share of the devices' time, beside 1. None: 1 for all.
   std::function<double(const std::string& key)> weight;
-  double keep_s = 3600;      // results, after the job has ended
+  double keep_s = 3600;                 // results, after the job has ended
   size_t keep_bytes = size_t{1} << 30;  // of all results
-  std::string state_folder;  // with the journal; empty: jobs do not survive a restart
-  bool warm_up = true;       // a few steps are rendered before the first job
+  std::string state_folder;             // with the journal; empty: jobs do not survive a restart
+  bool warm_up = true;                  // a few steps are rendered before the first job
   // What only the operator sees, with the request's id or "".
   std::function<void(log::Level, const std::string& line, const std::string& request_id)> log;
 };
@@ -58,8 +58,8 @@ struct WorkerState {
 struct ServiceCounts {
   uint64_t submitted = 0, completed = 0, failed = 0, cancelled = 0, rejected = 0;
   uint64_t pictures = 0, steps = 0;
-  double step_seconds = 0;    // of all steps
-  double render_seconds = 0;  // of all jobs, from their start to their last picture
+  double step_seconds = 0;     // of all steps
+  double render_seconds = 0;   // of all jobs, from their start to their last picture
   double waiting_seconds = 0;  // of all jobs that were started, in the queue
   double joules = 0;           // of all devices since they were loaded; 0: unknown
   uint64_t int8_linears = 0, all_linears = 0;  // large ones of the last job's networks
@@ -73,7 +73,7 @@ class Service {
   ~Service();
 
   const ServiceOptions& options() const;
-  bool is_ready() const;     // a worker has its model, and new jobs are taken
+  bool is_ready() const;  // a worker has its model, and new jobs are taken
   bool is_draining() const;
   std::string why_not_ready() const;  // one sentence; empty: it is ready
   bool has_failed() const;            // no worker has a model, nor will have one

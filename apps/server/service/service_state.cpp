@@ -9,7 +9,7 @@
 namespace octet::server {
 namespace {
 
-constexpr size_t kMostKept = 10000;              // jobs that have ended
+constexpr size_t kMostKept = 10000;               // jobs that have ended
 constexpr size_t kLongJournal = size_t{8} << 20;  // bytes
 constexpr auto kSweep = std::chrono::seconds(1);
 
@@ -17,42 +17,40 @@ constexpr auto kSweep = std::chrono::seconds(1);
 
 Service::State::State(ServiceOptions given) : options(std::move(given)) {
   if (!options.state_folder.empty()) restore();
-  WorkerHooks hooks{
-      .next = [this] { return next(); },
-      .upcoming = [this] { return upcoming(); },
-      .changed =
-          [this] {
-            // A thread that has just looked is either asleep or sees the change.
-            { const std::lock_guard lock(mutex); }
-            changed.notify_all();
-            const bool none = std::ranges::all_of(
-                workers, [](const auto& worker) { return worker->has_failed(); });
-            if (none) fail_waiting(nothing_loaded());
-          },
-      .step =
-          [this](double seconds) {
-            const std::lock_guard lock(mutex);
-            ++counts.steps;
-            counts.step_seconds += seconds;
-          },
-      .rendered =
-          [this](const Job& job, const RenderReport& report, double seconds) {
-            const std::lock_guard lock(mutex);
-            counts.render_seconds += seconds;
-            counts.pictures += static_cast<uint64_t>(job.spec().picture.images);
-            const LinearCount& linears = report.linears;
-            counts.int8_linears = static_cast<uint64_t>(linears.int8);
-            counts.all_linears = static_cast<uint64_t>(linears.int8 + linears.protected_ +
-                                                       linears.floating + linears.fake);
-            const double each = seconds / work_of(job.spec());
-            seconds_per_work =
-                seconds_per_work == 0 ? each : 0.7 * seconds_per_work + 0.3 * each;
-          },
-      .log = options.log};
+  WorkerHooks hooks{.next = [this] { return next(); },
+                    .upcoming = [this] { return upcoming(); },
+                    .changed =
+                        [this] {
+                          // A thread that has just looked is either asleep or sees the change.
+                          { const std::lock_guard lock(mutex); }
+                          changed.notify_all();
+                          const bool none = std::ranges::all_of(
+                              workers, [](const auto& worker) { return worker->has_failed(); });
+                          if (none) fail_waiting(nothing_loaded());
+                        },
+                    .step =
+                        [this](double seconds) {
+                          const std::lock_guard lock(mutex);
+                          ++counts.steps;
+                          counts.step_seconds += seconds;
+                        },
+                    .rendered =
+                        [this](const Job& job, const RenderReport& report, double seconds) {
+                          const std::lock_guard lock(mutex);
+                          counts.render_seconds += seconds;
+                          counts.pictures += static_cast<uint64_t>(job.spec().picture.images);
+                          const LinearCount& linears = report.linears;
+                          counts.int8_linears = static_cast<uint64_t>(linears.int8);
+                          counts.all_linears = static_cast<uint64_t>(
+                              linears.int8 + linears.protected_ + linears.floating + linears.fake);
+                          const double each = seconds / work_of(job.spec());
+                          seconds_per_work =
+                              seconds_per_work == 0 ? each : 0.7 * seconds_per_work + 0.3 * each;
+                        },
+                    .log = options.log};
   for (const std::string& device : options.devices) {
-    WorkerOptions made{.model = options.model,
-                       .warm_up = options.warm_up,
-                       .longest_s = options.limits.seconds};
+    WorkerOptions made{
+        .model = options.model, .warm_up = options.warm_up, .longest_s = options.limits.seconds};
     made.model.device = device;
     workers.push_back(std::make_unique<Worker>(made, hooks));
   }
@@ -204,8 +202,8 @@ void Service::State::note_end(Job& job) {
 void Service::State::forget(const std::string& id) {
   const auto at = jobs.find(id);
   if (at == jobs.end()) return;
-  const auto kept = std::ranges::find_if(
-      ended, [&](const Ended& each) { return each.job == at->second; });
+  const auto kept =
+      std::ranges::find_if(ended, [&](const Ended& each) { return each.job == at->second; });
   if (kept != ended.end()) {
     ended_bytes -= kept->bytes;
     ended.erase(kept);
@@ -218,9 +216,8 @@ void Service::State::forget(const std::string& id) {
 void Service::State::sweep() {
   const double now = now_s();
   const std::lock_guard lock(mutex);
-  while (!ended.empty() &&
-         (ended.size() > kMostKept || ended_bytes > options.keep_bytes ||
-          ended.front().job->view().ended_at + options.keep_s < now)) {
+  while (!ended.empty() && (ended.size() > kMostKept || ended_bytes > options.keep_bytes ||
+                            ended.front().job->view().ended_at + options.keep_s < now)) {
     forget(std::string(ended.front().job->id()));
   }
 }

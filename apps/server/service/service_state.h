@@ -45,7 +45,9 @@ struct Service::State {
   void refuse_if_full(const JobSpec& spec) const;           // under the lock
   double work_running() const;                              // likewise: what is left of it
   double retry_after_s() const;                             // likewise
-  double weight_of(const std::string& key) const { return options.weight ? options.weight(key) : 1; }
+  double weight_of(const std::string& key) const {
+    return options.weight ? options.weight(key) : 1;
+  }
   void tell_places();
   void fail_waiting(const Failure& why);
   void end_all();

@@ -50,7 +50,9 @@ Worker::Worker(const WorkerOptions& options, WorkerHooks hooks)
       longest_s_(options.longest_s),
       hooks_(std::move(hooks)) {}
 
-void Worker::start() { thread_ = std::thread([this] { run(); }); }
+void Worker::start() {
+  thread_ = std::thread([this] { run(); });
+}
 
 Worker::~Worker() {
   stop_.request_stop();
@@ -149,9 +151,8 @@ RenderCallbacks Worker::callbacks_for(const std::shared_ptr<Job>& job, double be
     };
   }
   callbacks.picture = [this, job](const Picture& picture) {
-    finisher_.post(guarded(job, hooks_, [job, picture] {
-      job->add(finished(picture, job->spec()));
-    }));
+    finisher_.post(
+        guarded(job, hooks_, [job, picture] { job->add(finished(picture, job->spec())); }));
   };
   return callbacks;
 }

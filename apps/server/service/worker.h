@@ -27,7 +27,7 @@ struct WorkerHooks {
 
 struct WorkerOptions {
   ModelOptions model;
-  bool warm_up = true;    // before the first job
+  bool warm_up = true;     // before the first job
   double longest_s = 600;  // of rendering one job
 };
 
@@ -35,7 +35,7 @@ class Worker {
  public:
   Worker(const WorkerOptions& options, WorkerHooks hooks);
   void start();  // begins to load
-  ~Worker();  // after its job; next() must not wait any more
+  ~Worker();     // after its job; next() must not wait any more
 
   const std::string& device() const { return model_.device; }
   const Engine& engine() const { return engine_; }
