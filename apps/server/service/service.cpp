@@ -36,6 +36,13 @@ bool Service::has_failed() const {
                              [](const auto& worker) { return worker->has_failed(); });
 }
 
+std::string Service::failure() const {
+  for (const auto& worker : state_->workers) {
+    if (worker->has_failed()) return worker->failure();
+  }
+  return "";
+}
+
 EngineInfo Service::info() const { return state_->loaded_engine().info(); }
 
 std::vector<WorkerState> Service::workers() const {

@@ -77,6 +77,7 @@ class Service {
   bool is_draining() const;
   std::string why_not_ready() const;  // one sentence; empty: it is ready
   bool has_failed() const;            // no worker has a model, nor will have one
+  std::string failure() const;        // of the first that failed, for the operator
   // Of the first worker that has loaded; throws Refused (503) before.
   EngineInfo info() const;
   std::vector<WorkerState> workers() const;

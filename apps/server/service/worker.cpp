@@ -150,11 +150,23 @@ RenderCallbacks Worker::callbacks_for(const std::shared_ptr<Job>& job, double be
       }));
     };
   }
+  callbacks.upcoming = [this] { return upcoming(); };
   callbacks.picture = [this, job](const Picture& picture) {
     finisher_.post(
         guarded(job, hooks_, [job, picture] { job->add(finished(picture, job->spec())); }));
   };
   return callbacks;
+}
+
+// What is wrong with it is said when its turn has come.
+octet::Job Worker::upcoming() const {
+  const std::shared_ptr<Job> job = hooks_.upcoming();
+  if (job == nullptr) return {};
+  try {
+    return engine_.check(job->spec().picture);
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 }  // namespace octet::server

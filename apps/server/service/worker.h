@@ -51,6 +51,7 @@ class Worker {
   void recover();
   void render(const std::shared_ptr<Job>& job);
   RenderCallbacks callbacks_for(const std::shared_ptr<Job>& job, double begun);
+  octet::Job upcoming() const;  // its texts are encoded between the steps of this one
   // After the pictures that wait to be compressed.
   void end(const std::shared_ptr<Job>& job, Failure failure);
 
