@@ -39,7 +39,6 @@ std::string as_json(const LogLine& line) {
 
 std::string as_text(const LogLine& line) {
   std::string text = utc_now() + " " + line.sentence;
-  for (const auto& [name, value] : line.fields) text += " " + name + "=" + value;
   if (!line.request_id.empty()) text += " " + line.request_id;
   // What clients send may not forge a line of its own.
   for (char& each : text) {
