@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
   is_engine_tested = 1;
 #else
   (void)load_engine;
+  (void)argv;
 #endif
   return failures != 0;
 }
