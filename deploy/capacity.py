@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How many GPUs hold a waiting time: simulates the queues that deploy/haproxy and `octet serve` have.
+"""How many GPUs hold a waiting time: simulates the queues of deploy/haproxy and `octet serve`.
 
     deploy/capacity.py --pictures-per-hour 20000 --seconds 3.1 --p95 10 --loss 0.001
 
-A request of a blocking route waits in HAProxy until a GPU is free; a job of POST /v1/jobs goes to a
-worker that did nothing when it was last asked, or to one where nothing waited, or else to the next in
-turn, and waits there in a queue that is fair by key. What is not simulated: the network, uploads,
-clients that leave, priorities. Prints a table; --json prints the same as JSON.
+A request of a blocking route waits in HAProxy until a GPU is free; a job of POST /v1/jobs goes to
+a worker that did nothing when it was last asked, or to one where nothing waited, or else to the
+next in turn, and waits there in a queue that is fair by key. What is not simulated: the network,
+uploads, clients that leave, priorities. Prints a table; --json prints the same as JSON.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def simulate(limits: Limits, gpus: int, jobs: list[Job], seed: int = 0,
     done = [job for job in counted if not job.lost]
     waits = sorted(job.started - job.arrival for job in done)
     whole = sorted(job.ended - job.arrival for job in done)
-    lost = {why: sum(job.lost == why for job in counted) for why in ("refused", "timeout", "failed")}
+    lost = {why: sum(job.lost == why for job in counted)
+            for why in ("refused", "timeout", "failed")}
     span = max((job.ended for job in jobs), default=0) - (jobs[0].arrival if jobs else 0)
     return Outcome(
         gpus, len(counted), fleet.busy_s / (span * gpus) if span > 0 else 0,
@@ -64,8 +65,8 @@ def simulate(limits: Limits, gpus: int, jobs: list[Job], seed: int = 0,
         1 - len(done) / len(counted) if counted else 0, **lost, retried=fleet.retried)
 
 
-def gpus_needed(traffic: Traffic, limits: Limits, p95: float, loss: float, count: int,
-                seed: int, busiest: float = 0.97) -> tuple[int, dict[int, Outcome]]:
+def gpus_needed(traffic: Traffic, limits: Limits, p95: float, loss: float, count: int, seed: int,
+                busiest: float = 0.97) -> tuple[int, dict[int, Outcome]]:
     """The fewest that hold both, and what was tried on the way. None that would be busier than
     `busiest`: a little more traffic than was thought, and the queue would grow without end."""
     tried: dict[int, Outcome] = {}

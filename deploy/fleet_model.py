@@ -1,4 +1,4 @@
-"""The queues of HAProxy and of the workers, as events: what deploy/capacity.py runs jobs through."""
+"""The queues of HAProxy and of the workers: what deploy/capacity.py runs jobs through."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ runs until Ctrl-C. Everything listens on 127.0.0.1; what follows -- goes to each
 from __future__ import annotations
 
 import argparse
-import ctypes
 import http.client
 import json
 import os
@@ -22,14 +21,9 @@ import tempfile
 import time
 from pathlib import Path
 
-PR_SET_PDEATHSIG = 1
+# Before a command: it is killed when who started it has ended, however that was.
+DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 CONFIGURE = Path(__file__).parent / "haproxy" / "configure.py"
-_libc = ctypes.CDLL(None)
-
-
-def die_with_parent() -> None:
-    """For preexec_fn: no worker outlives who started it, however that ended."""
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def free_port() -> int:
@@ -74,14 +68,14 @@ class Worker:
     def __init__(self, program: Path, name: str, folder: Path, arguments: list[str]):
         self.name, self.port = name, free_port()
         self.log = folder / f"{name}.log"
-        self.command = [str(program), "serve", "--name", name, "--port", str(self.port),
-                        "--state", str(folder / f"{name}.state"), *arguments]
+        self.command = [*DIE_WITH_PARENT, str(program), "serve", "--name", name,
+                        "--port", str(self.port), "--state", str(folder / f"{name}.state"),
+                        *arguments]
         self.process: subprocess.Popen | None = None
 
     def start(self) -> None:
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log,
-                                            preexec_fn=die_with_parent)
+            self.process = subprocess.Popen(self.command, stdout=log, stderr=log)
 
     def wait_ready(self, seconds: float = 60) -> None:
         def is_ready() -> bool:
@@ -143,8 +137,9 @@ class Fleet:
         environment = {**os.environ, "OCTET_LISTEN": f"127.0.0.1:{self.port}",
                        "OCTET_PROXY_SOCKET": str(self.socket)}
         with (self.folder / "haproxy.log").open("ab") as log:
-            self.proxy = subprocess.Popen([find_haproxy(), "-db", "-f", config], stdout=log,
-                                          stderr=log, env=environment, preexec_fn=die_with_parent)
+            self.proxy = subprocess.Popen(
+                [*DIE_WITH_PARENT, find_haproxy(), "-db", "-f", config], stdout=log, stderr=log,
+                env=environment)
         wait_until(lambda: answers(self.port, "/health"), 10, "HAProxy to answer")
 
     def tell_proxy(self, command: str) -> str:

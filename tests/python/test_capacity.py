@@ -1,4 +1,4 @@
-"""The simulation of deploy/capacity.py against what queueing theory knows exactly, and its limits."""
+"""The simulation of deploy/capacity.py against what queueing theory knows exactly."""
 
 from __future__ import annotations
 
@@ -128,7 +128,8 @@ def test_a_key_with_many_jobs_does_not_hold_up_another() -> None:
 
 
 def test_the_fewest_gpus_hold_and_one_fewer_does_not() -> None:
-    best, tried = gpus_needed(Traffic(20_000, 3.1), Limits(), p95=3, loss=0.001, count=20_000, seed=1)
+    best, tried = gpus_needed(Traffic(20_000, 3.1), Limits(), p95=3, loss=0.001, count=20_000,
+                              seed=1)
     assert tried[best].wait_p95 <= 3 and tried[best].lost <= 0.001
     assert tried[best - 1].wait_p95 > 3 or tried[best - 1].lost > 0.001
 
