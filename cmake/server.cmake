@@ -15,3 +15,19 @@ target_include_directories(octet_server PUBLIC ${PROJECT_SOURCE_DIR}/apps
   PRIVATE ${PROJECT_BINARY_DIR}/generated ${PROJECT_SOURCE_DIR}/src)  # for formats/json_value.h
 octet_unity(octet_server)
 embed_text(apps/server/routes/openapi.json kOpenApiText)
+
+# Every file of the page, and a list of them.
+set(page_folder apps/server/page)
+file(GLOB page_names RELATIVE ${PROJECT_SOURCE_DIR}/${page_folder} CONFIGURE_DEPENDS
+  ${page_folder}/*.html ${page_folder}/*.css ${page_folder}/*.js ${page_folder}/*.svg)
+set(page_list "#pragma once\n")
+set(page_entries)
+foreach(name ${page_names})
+  string(MAKE_C_IDENTIFIER "kPage_${name}" variable)
+  embed_text(${page_folder}/${name} ${variable})
+  get_filename_component(stem ${name} NAME_WE)  # each file has its own
+  string(APPEND page_list "#include \"${stem}_text.h\"\n")
+  string(APPEND page_entries " \\\n  {\"${name}\", ::octet::${variable}},")
+endforeach()
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/page_list.h
+  CONTENT "${page_list}#define OCTET_PAGE_FILES${page_entries}\n" @ONLY)

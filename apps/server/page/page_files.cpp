@@ -1,7 +1,46 @@
 #include "server/page/page_files.h"
 
-namespace octet::server {
+#include <string>
+#include <vector>
 
-std::span<const PageFile> page_files() { return {}; }
+#include "page_list.h"
+
+namespace octet::server {
+namespace {
+
+struct Embedded {
+  std::string_view name, text;
+};
+
+constexpr Embedded kFiles[] = {OCTET_PAGE_FILES};
+
+std::string_view type_of(std::string_view name) {
+  if (name.ends_with(".js")) return "text/javascript; charset=utf-8";
+  if (name.ends_with(".css")) return "text/css; charset=utf-8";
+  if (name.ends_with(".svg")) return "image/svg+xml";
+  return "text/html; charset=utf-8";
+}
+
+std::string path_of(std::string_view name) {
+  return name == "index.html" ? "/" : "/page/" + std::string(name);
+}
+
+}  // namespace
+
+std::span<const PageFile> page_files() {
+  static const std::vector<std::string> paths = [] {
+    std::vector<std::string> list;
+    for (const Embedded& file : kFiles) list.push_back(path_of(file.name));
+    return list;
+  }();
+  static const std::vector<PageFile> files = [] {
+    std::vector<PageFile> list;
+    for (size_t i = 0; i < paths.size(); ++i) {
+      list.push_back({paths[i], type_of(kFiles[i].name), kFiles[i].text});
+    }
+    return list;
+  }();
+  return files;
+}
 
 }  // namespace octet::server

@@ -1,0 +1,329 @@
+// The page: makes its parts and ties them together.
+import * as api from "./api.js";
+import { addElement, Canvas } from "./boxes.js";
+import { elementsOf, kindName, writableElements } from "./caption.js";
+import { askForKey, helpDialog } from "./dialogs.js";
+import { CaptionDocument } from "./document.js";
+import { announce, byId, h, icon, iconButton, saveFile, show, toast } from "./dom.js";
+import { Findings } from "./findings.js";
+import { Gallery, subjectOf } from "./gallery.js";
+import { Guide } from "./guide.js";
+import { listen, readFile } from "./importing.js";
+import { Jobs } from "./jobs.js";
+import { jsonText, parseJson } from "./json_text.js";
+import { JsonPane } from "./json_pane.js";
+import { Panel } from "./panel.js";
+import { RenderBar } from "./render_bar.js";
+import { Settings } from "./settings.js";
+import { listenToKeys } from "./shortcuts.js";
+import { Stage, toolbar } from "./stage.js";
+import { startDialog } from "./start.js";
+import { recall, remember } from "./store.js";
+import { toggleTheme, Views } from "./views.js";
+
+const kAgainMs = 2000; // until the model is asked for again while it loads
+
+const doc = new CaptionDocument();
+const draft = recall("draft");
+if (draft) doc.replace(draft);
+doc.past = [];
+
+api.onKeyWanted(askForKey);
+const guide = new Guide();
+const findings = new Findings(doc);
+const settings = new Settings();
+const views = new Views();
+const jobs = new Jobs();
+
+// --- what can be done with a thing ---
+
+const actions = {
+  add(kind, box) {
+    if (!addElement(doc, kind, box)) return;
+    stage.setTool("select");
+    actions.edit(doc.selected);
+  },
+  edit(index) {
+    views.reach("describe");
+    panel.enter(index);
+  },
+  remove(index) {
+    const name = kindName(elementsOf(doc.value)[index]);
+    const isOnBox = byId("boxes").contains(document.activeElement);
+    if (!doc.change("", (root) => writableElements(root).splice(index, 1))) return;
+    doc.select(-1);
+    (isOnBox ? canvas : panel).focusNear(index);
+    announce(`${name} ${index + 1} removed. Ctrl+Z brings it back.`);
+  },
+  copy(index) {
+    const isDone = doc.change("", (root) => {
+      const elements = writableElements(root);
+      elements.splice(index + 1, 0, parseJson(jsonText(elements[index])).value);
+    });
+    if (isDone) doc.select(index + 1);
+  },
+  shift(index, by) {
+    const to = index + by;
+    if (to < 0 || to >= elementsOf(doc.value).length) return;
+    const isDone = doc.change("", (root) => {
+      const elements = writableElements(root);
+      elements.splice(to, 0, ...elements.splice(index, 1));
+    });
+    if (isDone) doc.select(to);
+  },
+};
+
+const canvas = new Canvas(doc, findings, actions);
+const stage = new Stage(canvas, doc);
+const panel = new Panel(doc, findings, guide, actions);
+const pane = new JsonPane(doc, findings);
+const bar = new RenderBar(jobs, render);
+
+// A box in the middle, a little aside of the last, for who does not draw.
+function addInMiddle(kind) {
+  const by = (elementsOf(doc.value).length % 5) * 40;
+  actions.add(kind, { top: 300 + by, left: 300 + by, bottom: 600 + by, right: 600 + by });
+}
+
+byId("add-buttons").append(
+  h("button", { type: "button", class: "quiet small", onclick: () => addInMiddle("obj") },
+    icon("new"), "Object"),
+  h("button", { type: "button", class: "quiet small", onclick: () => addInMiddle("text") },
+    icon("new"), "Text"),
+);
+
+// --- plain words ---
+
+for (const input of document.getElementsByName("mode")) {
+  input.addEventListener("change", () => doc.setMode(input.value));
+}
+byId("prompt").addEventListener("input", (event) => doc.setPrompt(event.target.value));
+let lastReading = null; // the caption that the server made of the last words
+
+byId("to-boxes").addEventListener("click", () => {
+  doc.replace({ text: inLines(lastReading), mode: "boxes" });
+});
+
+function inLines(text) {
+  try {
+    return jsonText(parseJson(text).value);
+  } catch {
+    return text;
+  }
+}
+
+function showMode() {
+  const isWords = doc.mode === "words";
+  for (const input of document.getElementsByName("mode")) input.checked = input.value === doc.mode;
+  byId("words-form").hidden = !isWords;
+  byId("boxes-form").hidden = isWords;
+  byId("to-boxes").hidden = lastReading === null;
+  show(byId("prompt"), doc.prompt);
+  byId("prompt").placeholder = guide.example;
+  byId("prompt-hint").textContent = guide.aboutWords;
+  byId("broken").hidden = doc.fault === null;
+  byId("broken").textContent = "The JSON cannot be read now, so the boxes wait: see the JSON view.";
+}
+
+doc.addEventListener("change", () => {
+  remember("draft", { text: doc.text, mode: doc.mode, prompt: doc.prompt });
+  bar.note("");
+  showMode();
+  showTools();
+});
+doc.addEventListener("refused", () =>
+  toast("Mend the JSON first, or undo: it cannot be read now.", "error"));
+
+// --- the bar ---
+
+function openFile() {
+  byId("file").click();
+}
+
+byId("file").addEventListener("change", async (event) => {
+  const [file] = event.target.files;
+  event.target.value = "";
+  if (!file) return;
+  try {
+    take(await readFile(file));
+  } catch (error) {
+    toast(error.message, "error");
+  }
+});
+
+// What was opened, dropped or pasted.
+function take({ text, prompt, request, blob, name }) {
+  if (text !== undefined) doc.replace({ text, mode: "boxes" });
+  else doc.replace({ prompt, mode: "words" });
+  stage.showPicture(null);
+  if (request && settings.model) settings.load(request);
+  if (blob) {
+    const [width, height] = (request?.size ?? "1x1").split("x").map(Number);
+    stage.showPicture({ blob, width, height }, `The picture of ${name}`);
+  }
+  toast(`${name} is in the editor.`);
+}
+
+listen(take, (sentence) => toast(sentence, "error"));
+
+function openStart() {
+  startDialog(guide, {
+    take(template) {
+      doc.replace({ text: template.text, mode: "boxes" });
+      stage.showPicture(null);
+      bar.note("Change what you like, then render.");
+    },
+    words() {
+      doc.setMode("words");
+      views.reach("describe");
+      byId("prompt").focus();
+    },
+    openFile,
+  });
+  remember("started", true);
+}
+
+function saveCaption() {
+  if (doc.mode === "words") saveFile("prompt.txt", new Blob([doc.prompt], { type: "text/plain" }));
+  else saveFile("caption.json", new Blob([doc.text], { type: "application/json" }));
+}
+
+const [, [undoButton, redoButton]] = toolbar([
+  [["new", "New, from a template", openStart], ["import", "Open a caption or a picture", openFile],
+    ["save", "Save the caption", saveCaption]],
+  [["undo", "Undo", () => doc.undo()], ["redo", "Redo", () => doc.redo()]],
+  [["theme", "Light or dark", toggleTheme, { class: "icon-button hide-small" }],
+    ["help", "How it works", helpDialog]],
+]);
+
+function showTools() {
+  undoButton.disabled = doc.past.length === 0;
+  redoButton.disabled = doc.future.length === 0;
+}
+
+byId("json-tools").append(
+  iconButton("copy", "Copy the JSON", async () => {
+    try {
+      await navigator.clipboard.writeText(doc.text);
+      toast("Copied.");
+    } catch {
+      byId("code-text").select();
+      toast("Press Ctrl+C to copy.");
+    }
+  }),
+);
+
+// --- pictures ---
+
+const gallery = new Gallery({
+  show(picture) {
+    stage.showPicture(picture, picture ? subjectOf(picture) : "");
+  },
+  load(picture) {
+    const text = picture.text ?? inLines(picture.request?.json_prompt ?? "{}");
+    const mode = picture.mode ?? "boxes";
+    doc.replace({ text, mode, prompt: picture.prompt ?? "" });
+    settings.load({ ...picture.request, seed: picture.seed });
+    lastReading = mode === "words" ? picture.request?.json_prompt ?? null : lastReading;
+    showMode();
+    stage.showPicture(picture, subjectOf(picture));
+    toast("Its caption, settings and seed are in the editor.");
+  },
+  useSeed(picture) {
+    settings.set("seed", picture.seed);
+    toast(`Seed ${picture.seed} is kept from now on.`);
+  },
+});
+stage.onShown = (picture) => {
+  gallery.mark(picture?.id ?? "");
+  if (!picture) canvas.setRatio(...settings.size);
+};
+settings.addEventListener("change", () => canvas.setRatio(...settings.size));
+
+jobs.addEventListener("preview", ({ detail }) => stage.showPreview(detail));
+jobs.addEventListener("picture", ({ detail }) => {
+  stage.showPicture(detail, subjectOf(detail));
+  gallery.update();
+});
+jobs.addEventListener("error", ({ detail }) => fail(detail));
+jobs.addEventListener("end", ({ detail: job }) => {
+  gallery.update();
+  if (job.state === "completed") {
+    if (doc.mode === "words") lastReading = job.request.json_prompt;
+    showMode();
+    bar.note(job.warnings.join(" "));
+    announce(`The picture is finished. ${job.warnings.join(" ")}`);
+    return;
+  }
+  if (job.pictures.length === 0) stage.showPicture(null);
+  if (job.state === "failed") fail({ message: job.error?.message ?? "The server gave no reason." });
+  else bar.note("Cancelled.");
+});
+
+function fail(error) {
+  const again = error.retryAfter > 0 ? ` Try again in ${error.retryAfter} s.` : "";
+  bar.note(error.message + again, "error");
+  toast(error.message + again, "error");
+}
+
+async function render() {
+  if (jobs.isBusy) return;
+  if (!settings.model) {
+    bar.note("The model is not loaded yet.", "error");
+    return;
+  }
+  const request = settings.request();
+  if (doc.mode === "words") {
+    if (doc.prompt.trim() === "") {
+      bar.note("Write what should be on the picture first.", "error");
+      byId("prompt").focus();
+      return;
+    }
+    request.prompt = doc.prompt;
+  } else {
+    await findings.check();
+    const [first, ...others] = findings.blocking;
+    if (first) {
+      const more = others.length > 0 ? ` And ${others.length} more.` : "";
+      bar.note(`The caption needs mending: ${first.rule}.${more}`, "error");
+      if (first.place.element !== undefined) actions.edit(first.place.element);
+      return;
+    }
+    request.json_prompt = findings.valid ? doc.text : findings.canonical;
+  }
+  bar.note("");
+  views.reach("picture");
+  canvas.setRatio(...settings.size);
+  await jobs.start(request, { text: doc.text, mode: doc.mode, prompt: doc.prompt });
+}
+
+listenToKeys({ doc, stage, render });
+
+// --- the server ---
+
+async function meet() {
+  try {
+    const { data } = await api.models();
+    const model = data[0];
+    guide.take(model.octet);
+    settings.take(model.octet);
+    const devices = (model.octet.devices ?? []).join(", ");
+    byId("model-name").textContent = devices ? `${model.id} \u00b7 ${devices}` : model.id;
+    panel.update();
+    showMode();
+    if (!draft && !recall("started")) openStart();
+    await jobs.resume();
+  } catch (error) {
+    byId("model-name").textContent =
+      error.status === 503 ? "The model is being loaded\u2026" : error.message;
+    if (![400, 401, 403, 404].includes(error.status)) setTimeout(meet, kAgainMs);
+  }
+}
+
+canvas.update();
+panel.update();
+pane.update();
+showMode();
+showTools();
+await gallery.update();
+await meet();

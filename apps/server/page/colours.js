@@ -1,0 +1,61 @@
+// A palette as a row of swatches.
+import { isColour } from "./caption.js";
+import { h, iconButton } from "./dom.js";
+import { showNotes } from "./fields.js";
+
+// {node, show(palette, findings)}; onchange(list) hears a new palette, undefined for none.
+export function paletteField({ label, most, onchange }) {
+  const swatches = h("div", { class: "swatches", role: "group", "aria-label": label });
+  const notes = h("div", { class: "notes" });
+  const node = h("div", { class: "field" }, h("span", { class: "label" }, label), swatches, notes);
+  let shown = null;
+
+  const change = (edit, tag) => {
+    const list = [...shown];
+    edit(list);
+    onchange(list.length > 0 ? list : undefined, tag);
+  };
+
+  function swatch(colour, i) {
+    const name = typeof colour === "string" ? colour : JSON.stringify(colour);
+    const input = isColour(colour)
+      ? h("input", { type: "color", value: colour.toLowerCase(), title: name })
+      : h("input", { type: "text", value: name });
+    input.setAttribute("aria-label", `${label}, colour ${i + 1}: ${name}`);
+    input.addEventListener("input", () =>
+      change((list) => (list[i] = input.value.toUpperCase()), `colour ${i}`));
+    input.addEventListener("keydown", (event) => {
+      if (event.key !== "Delete" || input.type === "text") return;
+      event.preventDefault();
+      change((list) => list.splice(i, 1), "");
+    });
+    const remove = iconButton("close", `Remove colour ${i + 1}`,
+      () => change((list) => list.splice(i, 1), ""), { class: "remove" });
+    return h("span", { class: "swatch" }, input, remove);
+  }
+
+  function show(palette, findings) {
+    const isSame = shown && shown.length === palette.length &&
+      shown.every((each, i) => each === palette[i]);
+    const had = shown;
+    shown = palette;
+    showNotes(notes, null, findings);
+    if (isSame) return;
+    // One colour changed while its picker is open: the picker must stay.
+    if (had && had.length === palette.length && swatches.contains(document.activeElement)) {
+      palette.forEach((colour, i) => {
+        const input = swatches.children[i].querySelector("input");
+        if (input.type === "color" && isColour(colour)) input.value = colour.toLowerCase();
+      });
+      return;
+    }
+    const add = iconButton("new", `Add a colour to ${label.toLowerCase()}`,
+      () => {
+        change((list) => list.push("#2A5BD0"), "");
+        swatches.querySelector(".swatch:last-of-type input")?.click();
+      }, { class: "icon-button small add" });
+    swatches.replaceChildren(...palette.map(swatch), palette.length < most ? add : "");
+  }
+
+  return { node, show };
+}

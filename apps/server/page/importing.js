@@ -1,0 +1,93 @@
+// Captions from outside: files, what is pasted or dropped, and pictures with a caption inside.
+import { parseJson } from "./json_text.js";
+import { readPictureTexts } from "./picture_text.js";
+
+const kMostBytes = 64 << 20;
+// Where programs keep what a picture was made from; Octet's own first.
+const kCaptionKeys = ["caption", "json_prompt", "prompt", "parameters", "Description", "Comment"];
+
+function isCaption(text) {
+  try {
+    const { value } = parseJson(text.trim());
+    return value instanceof Map && (value.has("compositional_deconstruction") ||
+      value.has("high_level_description") || value.has("style_description"));
+  } catch {
+    return false;
+  }
+}
+
+// What a file of Octet says of how it was made, as a request of POST /v1/jobs has it.
+function requestIn({ width, height, texts }) {
+  const number = (key) => {
+    const text = texts.get(key) ?? "";
+    return /^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined;
+  };
+  return {
+    size: width && height ? `${width}x${height}` : undefined,
+    seed: number("seed"),
+    preset: texts.get("preset"),
+    steps: number("steps"),
+    guidance: number("guidance"),
+    negative_prompt: texts.get("negative"),
+  };
+}
+
+// {text} of a caption or {prompt} of plain words, and {request, blob} if it came with a picture.
+// Throws an Error with a sentence for people.
+export async function readFile(file) {
+  if (file.size > kMostBytes) throw new Error(`${file.name} is too large to be a caption.`);
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const picture = await readPictureTexts(bytes).catch(() => {
+    throw new Error(`${file.name} is damaged, and cannot be read.`);
+  });
+  if (!picture) return readText(new TextDecoder().decode(bytes), file.name);
+  const key = kCaptionKeys.find((each) => isCaption(picture.texts.get(each) ?? ""));
+  if (key) {
+    const isOurs = picture.texts.has("checkpoint");
+    return { text: picture.texts.get(key), blob: file, name: file.name,
+      request: isOurs ? requestIn(picture) : { size: `${picture.width}x${picture.height}` } };
+  }
+  throw new Error(`${file.name} has no caption inside. Octet writes one into each picture; ` +
+    "other programs may have removed it.");
+}
+
+export function readText(text, name = "What was pasted") {
+  const trimmed = text.replace(/^\ufeff/, "");
+  if (trimmed.trim() === "") throw new Error(`${name} is empty.`);
+  if (/^\s*[{[]/.test(trimmed)) return { text: trimmed, name };
+  if (trimmed.includes("\0")) throw new Error(`${name} is neither a caption nor a picture.`);
+  return { prompt: trimmed.trim(), name };
+}
+
+// take(found) hears what is dropped or pasted anywhere, refuse(sentence) what cannot be used.
+export function listen(take, refuse) {
+  const read = async (reading) => {
+    try {
+      take(await reading());
+    } catch (error) {
+      refuse(error.message);
+    }
+  };
+  document.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    document.body.classList.add("dropping");
+  });
+  document.addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) document.body.classList.remove("dropping");
+  });
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    document.body.classList.remove("dropping");
+    const [file] = event.dataTransfer.files;
+    const text = event.dataTransfer.getData("text/plain");
+    if (file) read(() => readFile(file));
+    else if (text) read(async () => readText(text, "What was dropped"));
+  });
+  document.addEventListener("paste", (event) => {
+    if (event.target.closest("input, textarea, [contenteditable]")) return;
+    const [file] = event.clipboardData.files;
+    const text = event.clipboardData.getData("text/plain");
+    if (file) read(() => readFile(file));
+    else if (text) read(async () => readText(text));
+  });
+}

@@ -1,0 +1,123 @@
+// The job that renders: asked for, followed, cancelled, and found again when the page is reloaded.
+import * as api from "./api.js";
+import { keepPicture, recall, remember } from "./store.js";
+
+const kJob = "job"; // {id, caption, settings} of the one that runs
+
+function bytesOf(base64) {
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+}
+
+// Events: "change" (of `view`), "preview" (detail: a Blob), "picture" (detail: what is kept),
+// "end" (detail: the job object), "error" (detail: a ServerError).
+export class Jobs extends EventTarget {
+  constructor() {
+    super();
+    this.view = null; // what is known of the job: {state, position, eta, stage, done, total, ...}
+    this.stop = null;
+  }
+
+  get isBusy() {
+    return this.view !== null;
+  }
+
+  tell(kind, detail) {
+    this.dispatchEvent(new CustomEvent(kind, { detail }));
+  }
+
+  // `kept` goes with the pictures: the caption and the settings as they were in the editor.
+  async start(request, kept) {
+    this.set({ state: "sending" });
+    const once = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+    try {
+      const job = await api.submit(request, once);
+      remember(kJob, { id: job.id, ...kept });
+      if (this.view?.cancelling) await api.cancelJob(job.id); // while it was on its way
+      await this.follow(job, kept);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  // The job of before a reload, if there is one.
+  async resume() {
+    const former = recall(kJob);
+    if (!former) return;
+    const { id, ...kept } = former;
+    try {
+      await this.follow(await api.job(id), kept);
+    } catch (error) {
+      if (error.status === 404) remember(kJob, null);
+      this.fail(error.status === 404 ? null : error);
+    }
+  }
+
+  async follow(job, kept) {
+    this.stop = new AbortController();
+    this.id = job.id;
+    this.set({ state: job.state, position: job.position, eta: job.eta_s,
+      cancelling: job.cancelling });
+    const blobs = new Map(); // pictures by index
+    let last = null;
+    const waiting = [];
+    await api.follow(job.id, (event, data) => {
+      if (event === "picture") waiting.push(this.fetchPicture(job, data, kept, blobs));
+      else if (event === "preview") this.tell("preview", new Blob([bytesOf(data.b64_json)],
+        { type: "image/png" }));
+      else if (["completed", "failed", "cancelled"].includes(event)) last = data;
+      else this.takeEvent(event, data);
+    }, (isLost) => this.set({ ...this.view, isLost }), this.stop.signal);
+    await Promise.all(waiting);
+    if (!last) return; // the page is left
+    for (const picture of blobs.values()) {
+      await keepPicture({ ...picture, report: last.report, warnings: last.warnings,
+        seconds: last.ended_at - last.started_at, request: last.request });
+    }
+    remember(kJob, null);
+    this.set(null);
+    this.tell("end", last);
+  }
+
+  takeEvent(event, data) {
+    if (event === "queued") {
+      this.set({ ...this.view, state: "queued", position: data.position, eta: data.eta_s });
+    } else if (event === "started") {
+      this.set({ ...this.view, state: "running", position: null });
+    } else if (event === "progress") {
+      const { stage, done, total, fraction, eta_s: eta } = data;
+      this.set({ ...this.view, state: "running", stage, done, total, fraction, eta });
+    }
+  }
+
+  async fetchPicture(job, data, kept, blobs) {
+    const blob = await api.picture(data.url);
+    const picture = { id: `${job.id}/${data.index}`, made: job.created_at * 1000 + data.index, blob,
+      width: data.width, height: data.height, seed: data.seed, format: data.format,
+      look: data.look, request: job.request, report: null, warnings: job.warnings ?? [],
+      seconds: null, ...kept };
+    blobs.set(data.index, picture);
+    await keepPicture(picture);
+    this.tell("picture", picture);
+  }
+
+  set(view) {
+    this.view = view;
+    this.tell("change");
+  }
+
+  fail(error) {
+    this.set(null);
+    if (error) this.tell("error", error);
+  }
+
+  async cancel() {
+    if (!this.view || this.view.cancelling) return;
+    this.set({ ...this.view, cancelling: true });
+    if (this.view.state === "sending") return;
+    try {
+      await api.cancelJob(this.id);
+    } catch (error) {
+      if (error.status !== 404) this.tell("error", error);
+    }
+  }
+}
