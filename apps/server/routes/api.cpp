@@ -13,6 +13,11 @@ namespace {
 const http::Headers kAlways{{"X-Content-Type-Options", "nosniff"},
                             {"Referrer-Policy", "no-referrer"}};
 
+bool has_body(const http::Request& head) {
+  const std::string* const length = head.header("content-length");
+  return head.header("transfer-encoding") != nullptr || (length != nullptr && *length != "0");
+}
+
 // A page of another server can make a browser send text, but this type only with permission.
 bool is_json(const http::Request& head) {
   const std::string* const type = head.header("content-type");
@@ -81,7 +86,7 @@ struct Api::State : Context {
     check_caller(head);
     RouteMatch found = match(head);
     if (needs_key(*found.route)) client_name(access, head);
-    if (head.method == "POST" && !is_json(head)) {
+    if (head.method == "POST" && has_body(head) && !is_json(head)) {
       refuse(415, "the header `Content-Type` is not application/json", {}, "wrong_content_type");
     }
     return found;
