@@ -69,7 +69,9 @@ TEST(OpenAI, PreviewsAreSpreadOverTheSteps) {
   for (int asked = 1; asked <= 3; ++asked) {
     for (int steps = 1; steps <= 60; ++steps) {
       EXPECT_LE(partials_of(steps, asked), asked) << steps;
-      if (steps > 9) EXPECT_EQ(partials_of(steps, asked), asked) << steps;
+      if (steps > 9) {
+        EXPECT_EQ(partials_of(steps, asked), asked) << steps;
+      }
     }
   }
   EXPECT_EQ(preview_every(20, 3), 5);
