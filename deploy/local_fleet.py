@@ -33,9 +33,9 @@ def free_port() -> int:
 
 
 def ask(port: int, method: str, path: str, body: object = None, headers: dict | None = None,
-        timeout: float = 120) -> tuple[int, dict, bytes]:
-    """Status, headers (names in small letters) and body of one request to 127.0.0.1."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+        timeout: float = 120, host: str = "127.0.0.1") -> tuple[int, dict, bytes]:
+    """Status, headers (names in small letters) and body."""
+    connection = http.client.HTTPConnection(host, port, timeout=timeout)
     try:
         text = None if body is None else json.dumps(body)
         kind = {} if body is None else {"Content-Type": "application/json"}
@@ -45,6 +45,15 @@ def ask(port: int, method: str, path: str, body: object = None, headers: dict | 
                 answer.read())
     finally:
         connection.close()
+
+
+def tell(proxy_socket: Path, command: str) -> str:
+    """What HAProxy answers to a command on its admin socket."""
+    with socket.socket(socket.AF_UNIX) as admin:
+        admin.settimeout(5)
+        admin.connect(str(proxy_socket))
+        admin.sendall(command.encode() + b"\n")
+        return b"".join(iter(lambda: admin.recv(65536), b"")).decode()
 
 
 def wait_until(is_true, seconds: float, what: str) -> None:
@@ -95,26 +104,62 @@ class Worker:
             self.process.wait()
 
 
+class Proxy:
+    """HAProxy before these workers, with deploy/haproxy's configuration."""
+
+    def __init__(self, workers: list[Worker], folder: Path, queue: str = "60s"):
+        self.workers, self.port, self.queue = workers, free_port(), queue
+        self.socket = folder / f"haproxy-{self.port}.sock"
+        self.config, self.log = self.socket.with_suffix(".cfg"), self.socket.with_suffix(".log")
+        self.process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        names = [f"{worker.name}=127.0.0.1:{worker.port}" for worker in self.workers]
+        self.config.write_bytes(subprocess.run(
+            [sys.executable, CONFIGURE, "--queue", self.queue, *names],
+            check=True, capture_output=True).stdout)
+        environment = {**os.environ, "OCTET_LISTEN": f"127.0.0.1:{self.port}",
+                       "OCTET_PROXY_SOCKET": str(self.socket)}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*DIE_WITH_PARENT, find_haproxy(), "-db", "-f", self.config], stdout=log,
+                stderr=log, env=environment)
+        wait_until(lambda: answers(self.port, "/health"), 10, "HAProxy to answer")
+
+    def end(self) -> None:
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+    def sees(self, name: str, backend: str = "blocking") -> bool:
+        """True if it counts this worker as ready (for `idle`: as doing nothing)."""
+        for line in tell(self.socket, "show stat -1 4 -1").splitlines():
+            fields = line.split(",")
+            if fields[:2] == [backend, name]:
+                return fields[17].startswith("UP")
+        return False
+
+
 class Fleet:
     """Workers w0, w1, ... and HAProxy before them, ready within `with`."""
 
-    def __init__(self, program: Path, count: int, folder: Path, arguments: list[str] | None = None,
-                 queue: str = "60s"):
+    def __init__(self, program: Path, count: int, folder: Path,
+                 arguments: list[str] | None = None):
+        self.folder = folder
         self.workers = [Worker(program, f"w{index}", folder, arguments or [])
                         for index in range(count)]
-        self.port, self.folder, self.queue = free_port(), folder, queue
-        self.socket = folder / "haproxy.sock"
-        self.proxy: subprocess.Popen | None = None
+        self.proxy = Proxy(self.workers, folder)
+        self.port = self.proxy.port
 
     def __enter__(self) -> Fleet:
         try:
             for worker in self.workers:
                 worker.start()
-            self.start_proxy()
+            self.proxy.start()
             for worker in self.workers:
                 worker.wait_ready()
             for worker in self.workers:
-                wait_until(lambda name=worker.name: self.proxy_sees(name), 10,
+                wait_until(lambda name=worker.name: self.proxy.sees(name), 10,
                            f"HAProxy to see {worker.name}")
         except BaseException:
             self.__exit__()
@@ -122,40 +167,9 @@ class Fleet:
         return self
 
     def __exit__(self, *_) -> None:
-        if self.proxy:
-            self.proxy.kill()
-            self.proxy.wait()
+        self.proxy.end()
         for worker in self.workers:
             worker.end()
-
-    def start_proxy(self) -> None:
-        names = [f"{worker.name}=127.0.0.1:{worker.port}" for worker in self.workers]
-        config = self.folder / "haproxy.cfg"
-        config.write_bytes(subprocess.run(
-            [sys.executable, CONFIGURE, "--queue", self.queue, *names],
-            check=True, capture_output=True).stdout)
-        environment = {**os.environ, "OCTET_LISTEN": f"127.0.0.1:{self.port}",
-                       "OCTET_PROXY_SOCKET": str(self.socket)}
-        with (self.folder / "haproxy.log").open("ab") as log:
-            self.proxy = subprocess.Popen(
-                [*DIE_WITH_PARENT, find_haproxy(), "-db", "-f", config], stdout=log, stderr=log,
-                env=environment)
-        wait_until(lambda: answers(self.port, "/health"), 10, "HAProxy to answer")
-
-    def tell_proxy(self, command: str) -> str:
-        with socket.socket(socket.AF_UNIX) as admin:
-            admin.settimeout(5)
-            admin.connect(str(self.socket))
-            admin.sendall(command.encode() + b"\n")
-            return b"".join(iter(lambda: admin.recv(65536), b"")).decode()
-
-    def proxy_sees(self, name: str, backend: str = "any") -> bool:
-        """True if HAProxy counts this worker as ready (for `idle`: as doing nothing)."""
-        for line in self.tell_proxy("show stat -1 4 -1").splitlines():
-            fields = line.split(",")
-            if fields[:2] == [backend, name]:
-                return fields[17].startswith(("UP", "no check"))
-        return False
 
 
 def find_haproxy() -> str | None:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 TEMPLATE = Path(__file__).with_name("haproxy.cfg")
-WORKER = re.compile(r"([a-z0-9][a-z0-9_.-]*)=([A-Za-z0-9_.-]+:[0-9]+)", re.ASCII)
+WORKER = re.compile(r"([a-z0-9]+)=([A-Za-z0-9_.-]+:[0-9]+)", re.ASCII)
 FIRST, SECOND, ADDRESS = "w0", "w1", "127.0.0.1:8700"
 
 
