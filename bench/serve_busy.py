@@ -135,7 +135,6 @@ def measure(server: Server, arguments: argparse.Namespace, seed: int) -> dict:
         "steps_s": steps,
         "busy": steps / wall,
         "seconds_per_picture": wall / len(ended),
-        "texts_cached": sum(report["text_cached"] for report in reports),
         "text_s": median("text_s"),
         "load_s": median("load_s"),
         "denoise_s": median("denoise_s"),
