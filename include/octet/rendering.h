@@ -52,7 +52,8 @@ struct RenderCallbacks {
 struct PartPlace {
   std::string part = {};
   Residency where = Residency::device;
-  uint64_t bytes = 0;  // of its weights, as they are used
+  uint64_t bytes = 0;       // of its weights, as they are used
+  std::string device = {};  // "cuda:1": where it runs, if the engine has two devices
 };
 
 // What a job is expected to take.

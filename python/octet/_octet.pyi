@@ -341,6 +341,7 @@ class PartPlace(_Record):
     part: str
     where: str
     bytes: int
+    device: str
 
 class EngineInfo(_Record):
     """What is loaded."""

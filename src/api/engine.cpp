@@ -1,6 +1,7 @@
 // octet::Engine: a session that is called in turns, in public types.
 #include "octet/engine.h"
 
+#include <algorithm>
 #include <stop_token>
 #include <utility>
 
@@ -13,20 +14,10 @@
 namespace octet {
 namespace {
 
-Estimate estimate_of(const api::Published& known, const engine::Job& job) {
-  job.check_is_for(known.facts);
-  Estimate made;
-  const PictureSize size = job.size();
-  const double pixels = static_cast<double>(size.width) * size.height;
-  made.device_bytes = known.work.of(job.extent());
-  for (const PartPlace& place : known.info.plan) {
-    if (place.where == Residency::device) made.device_bytes += place.bytes;
-    if (place.where == Residency::host) made.host_bytes += place.bytes;
-  }
-  const auto& [text, evaluation, decoding] = known.times;
-  if (evaluation == 0 || decoding == 0) return made;
+// Of all evaluations of these branches.
+double tokens_of(const engine::Job& job, const std::vector<size_t>& branches) {
   double tokens = 0;
-  for (const size_t branch : job.branches) {
+  for (const size_t branch : branches) {
     const models::Branch& row = job.model->family.branches[branch];
     const size_t words = row.sees == models::BranchText::prompt     ? job.tokens.size()
                          : row.sees == models::BranchText::negative ? job.negative_tokens.size()
@@ -35,6 +26,25 @@ Estimate estimate_of(const api::Published& known, const engine::Job& job) {
       if (row.weight_at(by) == 0) continue;
       tokens += static_cast<double>(job.grid.tokens()) + static_cast<double>(words);
     }
+  }
+  return tokens;
+}
+
+Estimate estimate_of(const api::Published& known, const engine::Job& job) {
+  job.check_is_for(known.facts);
+  Estimate made;
+  const PictureSize size = job.size();
+  const double pixels = static_cast<double>(size.width) * size.height;
+  for (const engine::WorkBytes& work : known.work) made.device_bytes += work.of(job.extent());
+  for (const PartPlace& place : known.info.plan) {
+    if (place.where == Residency::device) made.device_bytes += place.bytes;
+    if (place.where == Residency::host) made.host_bytes += place.bytes;
+  }
+  const auto& [text, evaluation, decoding] = known.times;
+  if (evaluation == 0 || decoding == 0) return made;
+  double tokens = 0;  // of the device that has most to do
+  for (const std::vector<size_t>& share : job.model->shares) {
+    tokens = std::max(tokens, tokens_of(job, share));
   }
   made.seconds = text * static_cast<double>(job.tokens.size() + job.negative_tokens.size()) +
                  job.request.images * (evaluation * tokens + decoding * pixels);

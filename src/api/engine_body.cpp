@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/free_memory.h"
 
 namespace octet::api {
 
@@ -61,7 +60,7 @@ void EngineBody::Call::load(const ModelOptions& options, const OnRenderProgress&
   if (!lazy) session->load(noted(progress));
   body_->session_ = std::move(session);
   {
-    auto energy = std::make_shared<EnergyCount>(gauge_of(body_->session_->backend()));
+    auto energy = std::make_shared<EnergyCount>(gauges_of(body_->session_->backends()));
     const std::lock_guard lock(body_->known_mutex_);
     body_->energy_ = std::move(energy);
   }
@@ -110,20 +109,26 @@ void EngineBody::close() {
 
 void EngineBody::publish() {
   std::shared_ptr<const Published> made;
+  std::vector<Backend*> backends;
   if (session_ != nullptr) {
-    made = std::make_shared<const Published>(Published{
-        session_->facts(), session_->info(), session_->work_bytes(), session_->kept().times});
+    std::vector<engine::WorkBytes> work;
+    for (size_t i = 0; i < session_->device_count(); ++i) {
+      work.push_back(session_->denoiser(i).work);
+      backends.push_back(session_->backends()[i].get());
+    }
+    made = std::make_shared<const Published>(
+        Published{session_->facts(), session_->info(), std::move(work), session_->kept().times});
   }
   const std::lock_guard lock(known_mutex_);
   published_ = std::move(made);
-  backend_ = session_ != nullptr ? &session_->backend() : nullptr;
+  backends_ = std::move(backends);
 }
 
 void EngineBody::unload() {
   const std::unique_ptr<engine::Session> before = std::move(session_);
   const std::lock_guard lock(known_mutex_);
   published_.reset();
-  backend_ = nullptr;
+  backends_.clear();
   energy_.reset();
 }
 
@@ -159,12 +164,14 @@ EngineState EngineBody::state() const {
   const std::lock_guard lock(known_mutex_);
   now.loaded = published_ != nullptr;
   now.progress = progress_;
-  if (backend_ != nullptr) {
-    const MemoryUse memory = backend_->memory();
-    now.used_bytes = memory.used;
-    now.peak_bytes = std::max(memory.peak, memory.reserved_peak);
-    now.free_bytes = backend_->free_memory().value_or(
-        static_cast<uint64_t>(free_memory().value_or(FreeMemory{}).bytes));
+  for (const Backend* backend : backends_) {
+    const MemoryUse memory = backend->memory();
+    now.used_bytes += memory.used;
+    now.peak_bytes += std::max(memory.peak, memory.reserved_peak);
+    // A memory that two devices share is counted once.
+    if (backend == backends_.front() || backend->name() != backends_.front()->name()) {
+      now.free_bytes += static_cast<uint64_t>(engine::free_for_work(*backend));
+    }
   }
   return now;
 }
@@ -172,7 +179,8 @@ EngineState EngineBody::state() const {
 EngineInfo EngineBody::info() const {
   const std::lock_guard lock(known_mutex_);
   EngineInfo info = known_now()->info;
-  if (backend_ != nullptr) info.used_bytes = backend_->memory().used;
+  if (!backends_.empty()) info.used_bytes = 0;
+  for (const Backend* backend : backends_) info.used_bytes += backend->memory().used;
   return info;
 }
 

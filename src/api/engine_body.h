@@ -10,6 +10,7 @@
 #include <optional>
 #include <stop_token>
 #include <thread>
+#include <vector>
 
 #include "api/energy_count.h"
 #include "base/fork.h"
@@ -23,7 +24,7 @@ namespace octet::api {
 struct Published {
   std::shared_ptr<const engine::ModelFacts> facts;
   EngineInfo info;
-  engine::WorkBytes work;
+  std::vector<engine::WorkBytes> work;  // of each device
   engine::KeptTimes times;
 };
 
@@ -88,7 +89,7 @@ class EngineBody {
 
   mutable std::mutex known_mutex_;  // never held for long
   std::shared_ptr<const Published> published_;
-  Backend* backend_ = nullptr;  // of the published session
+  std::vector<Backend*> backends_;  // of the published session
   std::shared_ptr<EnergyCount> energy_;
   bool loading_ = false;
   RenderProgress progress_;

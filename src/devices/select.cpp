@@ -99,7 +99,34 @@ std::vector<DeviceInfo> find_devices() {
   return infos;
 }
 
+std::vector<std::string> device_list(const std::string& text) {
+  std::vector<std::string> devices;
+  size_t begin = 0;
+  for (size_t comma = text.find(','); comma != text.npos; comma = text.find(',', begin)) {
+    devices.push_back(text.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  devices.push_back(text.substr(begin));
+  if (devices.size() == 1) return devices;
+  const auto kind_of = [](const std::string& device) { return device.substr(0, device.find(':')); };
+  for (const std::string& device : devices) {
+    check_value(device == "ref" || device == "cpu" || device.starts_with("cuda:"), "device",
+                "device {}: a list names devices as ref, cpu or cuda:<number>, such as "
+                "cuda:0,cuda:1",
+                text);
+  }
+  check_value(devices.size() == 2, "device",
+              "device {}: a list of {}, expected one device, or two that render a picture together",
+              text, devices.size());
+  check_value(kind_of(devices[0]) == kind_of(devices[1]), "device",
+              "device {}: expected two of a kind, since others do not round alike", text);
+  return devices;
+}
+
 std::unique_ptr<Backend> select_backend(const DeviceRequest& request) {
+  check_value(request.device.find(',') == request.device.npos, "device",
+              "device {}: expected one device; two render pictures together, and nothing else",
+              request.device);
   if (request.device == "ref") return make_ref_backend(request.threads);
   if (request.device == "cpu") return make_cpu(request);
   const std::vector<DeviceInfo> gpus = cuda_device_infos();

@@ -20,6 +20,10 @@ struct DeviceRequest {
   void* stream = nullptr;
 };
 
+// The devices that a text names: itself, or two of a kind with a comma between them, as
+// "cuda:0,cuda:1". Throws InvalidRequest for other lists; whether the devices exist is not asked.
+std::vector<std::string> device_list(const std::string& text);
+
 // Throws Error when there is no such device or it has no INT8 path, saying what to use instead.
 // `auto` takes the best that works. OCTET_FORCE_KERNEL is obeyed.
 std::unique_ptr<Backend> select_backend(const DeviceRequest& request);

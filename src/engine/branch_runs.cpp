@@ -7,9 +7,12 @@
 
 namespace octet::engine {
 
-BranchRuns::BranchRuns(Session& session, const Job& job, nn::Context& ctx, nn::Profile& profile)
-    : session_(session), job_(job), ctx_(ctx), profile_(profile) {
+BranchRuns::BranchRuns(Session& session, Denoiser& device, const Job& job, nn::Context& ctx,
+                       nn::Profile& profile)
+    : session_(session), device_(device), job_(job), ctx_(ctx), profile_(profile) {
   for (const size_t branch : job_.branches) {
+    if (!device_.has(branch)) continue;
+    branches_.push_back(branch);
     uses_.push_back({std::string(row(branch).name),
                      std::string(session.family().networks[row(branch).network].name)});
   }
@@ -17,22 +20,14 @@ BranchRuns::BranchRuns(Session& session, const Job& job, nn::Context& ctx, nn::P
 
 std::set<size_t> BranchRuns::networks() const {
   std::set<size_t> running;
-  for (const size_t branch : job_.branches) running.insert(row(branch).network);
+  for (const size_t branch : branches_) running.insert(row(branch).network);
   return running;
-}
-
-int64_t BranchRuns::evaluations(int steps) const {
-  int64_t sum = 0;
-  for (const size_t network : networks()) {
-    sum += models::runs_of_network(session_.family().branches, network, job_.schedule(), steps);
-  }
-  return sum;
 }
 
 LinearUses BranchRuns::linears() const {
   LinearUses linears = profile_.linears();
-  for (const size_t branch : job_.branches) {
-    session_.kept().preparations.add_linears(branch, row(branch).network, linears);
+  for (const size_t branch : branches_) {
+    device_.preparations.add_linears(branch, row(branch).network, linears);
   }
   return linears;
 }
@@ -41,8 +36,8 @@ LinearUses BranchRuns::linears() const {
 
 void BranchRuns::prepare(const BranchTexts& texts, const OnRenderProgress& progress) {
   for (const size_t network : networks()) {
-    session_.load(session_.network(network), progress);
-    for (const size_t branch : job_.branches) {
+    session_.load(*device_.stores.at(network), progress);
+    for (const size_t branch : branches_) {
       if (row(branch).network == network) prepare_text(branch, texts);
     }
     prepare_times(network);
@@ -61,7 +56,7 @@ const PromptCache::Tokens& BranchRuns::tokens_of(size_t branch) const {
 }
 
 void BranchRuns::prepare_text(size_t branch, const BranchTexts& texts) {
-  Preparations& kept = session_.kept().preparations;
+  Preparations& kept = device_.preparations;
   const PromptCache::Tokens& tokens = tokens_of(branch);
   if (kept.text(branch, tokens, job_.grid) != nullptr) return;
   kept.forget_text(branch);
@@ -70,36 +65,39 @@ void BranchRuns::prepare_text(size_t branch, const BranchTexts& texts) {
   if (row(branch).sees == models::BranchText::negative) seen = texts.negative->features;
   const size_t network = row(branch).network;
   profile_.enter_network(session_.family().networks[network].name);
-  auto conditioning = session_.model().networks[network]->prepare(ctx_, seen, job_.grid);
+  auto conditioning = device_.networks.at(network)->prepare(ctx_, seen, job_.grid);
   profile_.enter_network("");
   PreparedText& made = kept.keep(branch, PreparedText{tokens, job_.grid, std::move(conditioning)});
   keep_record(network, made.linears);
 }
 
 void BranchRuns::prepare_times(size_t network) {
-  Preparations& kept = session_.kept().preparations;
+  Preparations& kept = device_.preparations;
   if (kept.times(network, times()) != nullptr) return;
   kept.forget_times(network);
   profile_.enter_network(session_.family().networks[network].name);
-  kept.keep(network,
-            PreparedTimes{session_.model().networks[network]->make_timeline(ctx_, times())});
+  kept.keep(network, PreparedTimes{device_.networks.at(network)->make_timeline(ctx_, times())});
   profile_.enter_network("");
 }
 
 void BranchRuns::keep_record(size_t network, LinearUses& linears) {
   linears = profile_.linears();
   collect();
-  session_.kept().kernels.add(std::string(session_.family().networks[network].name),
-                              profile_.kernels());
+  device_.kernels.add(std::string(session_.family().networks[network].name), profile_.kernels());
 }
 
 // --- steps ---
 
 bool BranchRuns::has_batch(size_t network) const {
   const auto count = static_cast<size_t>(std::ranges::count_if(
-      job_.branches, [&](size_t branch) { return row(branch).network == network; }));
-  return count > 1 && session_.model().networks[network]->can_batch() &&
-         session_.has_room_to_batch(count, job_);
+      branches_, [&](size_t branch) { return row(branch).network == network; }));
+  return count > 1 && device_.networks.at(network)->can_batch() && has_room_for(count);
+}
+
+bool BranchRuns::has_room_for(size_t count) const {
+  models::Extent extent = job_.extent();
+  extent.batch = static_cast<int64_t>(count);
+  return free_for_work(ctx_.backend) > static_cast<double>(device_.work.of(extent));
 }
 
 bool BranchRuns::velocities(const ConstTensorView& z, int step,
@@ -121,8 +119,8 @@ bool BranchRuns::velocities(const ConstTensorView& z, int step,
 
 bool BranchRuns::run_network(size_t network, const ConstTensorView& z, int step,
                              std::span<const BranchOut> branches) {
-  PartStore& store = session_.network(network);
-  Preparations& kept = session_.kept().preparations;
+  PartStore& store = *device_.stores.at(network);
+  Preparations& kept = device_.preparations;
   PreparedTimes& timed = *kept.times(network, times());
   std::vector<size_t> which;
   std::vector<NetworkRun::Evaluation> evaluations;
@@ -132,7 +130,7 @@ bool BranchRuns::run_network(size_t network, const ConstTensorView& z, int step,
     evaluations.push_back({text.conditioning.get(), out});
   }
   const bool stays = store.where() == Residency::device && store.is_loaded();
-  const models::Network& model = *session_.model().networks[network];
+  const models::Network& model = *device_.networks.at(network);
   NetworkRun& run = runs_.try_emplace(which, ctx_, model, *timed.timeline, stays).first->second;
   profile_.enter_network(session_.family().networks[network].name);
   const size_t begin = ctx_.backend.mark();
@@ -150,7 +148,7 @@ void BranchRuns::collect() {
   for (const Marks& each : marks_) {
     const double us = ctx_.backend.microseconds_between(each.begin, each.end);
     for (const size_t branch : each.branches) {
-      const auto at = std::ranges::find(job_.branches, branch) - job_.branches.begin();
+      const auto at = std::ranges::find(branches_, branch) - branches_.begin();
       BranchUse& use = uses_[static_cast<size_t>(at)];
       ++use.steps;
       use.seconds += us * 1e-6 / static_cast<double>(each.branches.size());
@@ -160,14 +158,14 @@ void BranchRuns::collect() {
   profile_.collect();
 }
 
-void BranchRuns::keep_times() {
-  double seconds = 0, tokens = 0;
+BranchRuns::Cost BranchRuns::cost() const {
+  Cost sum;
   for (size_t i = 0; i < uses_.size(); ++i) {
-    const auto text = std::ssize(tokens_of(job_.branches[i]));
-    seconds += uses_[i].seconds;
-    tokens += static_cast<double>(uses_[i].steps * (job_.grid.tokens() + text));
+    const auto text = std::ssize(tokens_of(branches_[i]));
+    sum.seconds += uses_[i].seconds;
+    sum.tokens += static_cast<double>(uses_[i].steps * (job_.grid.tokens() + text));
   }
-  if (tokens > 0) session_.kept().times.evaluation_s_per_token = seconds / tokens;
+  return sum;
 }
 
 }  // namespace octet::engine

@@ -1,4 +1,5 @@
-// The branches of one request: their texts and times, and their evaluations step by step.
+// The branches of one request on one device: their texts and times, and their evaluations step by
+// step.
 #pragma once
 
 #include <map>
@@ -21,7 +22,8 @@ struct BranchTexts {
 class BranchRuns {
  public:
   // All arguments outlive it.
-  BranchRuns(Session& session, const Job& job, nn::Context& ctx, nn::Profile& profile);
+  BranchRuns(Session& session, Denoiser& device, const Job& job, nn::Context& ctx,
+             nn::Profile& profile);
 
   // Loads the networks that run, and prepares texts and times for them.
   void prepare(const BranchTexts& texts, const OnRenderProgress& progress);
@@ -34,14 +36,17 @@ class BranchRuns {
   // Waits for the device and counts what ran since the last call, also in the profile.
   void collect();
 
-  // After the last step: how long an evaluation takes, for estimates.
-  void keep_times();
+  // What its evaluations took so far.
+  struct Cost {
+    double seconds = 0, tokens = 0;
+  };
+  Cost cost() const;
 
-  const std::vector<BranchUse>& uses() const { return uses_; }
-  std::set<size_t> networks() const;  // those that run
-  LinearUses linears() const;         // of these networks, even if run only for earlier pictures
-  // Evaluations of networks in the first `steps` steps of an image.
-  int64_t evaluations(int steps) const;
+  const std::vector<size_t>& branches() const { return branches_; }  // those that run here
+  const std::vector<BranchUse>& uses() const { return uses_; }       // of these
+  std::set<size_t> networks() const;                                 // likewise
+  // Of these networks, even if run only for earlier pictures.
+  LinearUses linears() const;
 
  private:
   void prepare_text(size_t branch, const BranchTexts& texts);
@@ -49,6 +54,8 @@ class BranchRuns {
   // Keeps the kernels and linears that ran so far: later pictures use their results.
   void keep_record(size_t network, LinearUses& linears);
   bool has_batch(size_t network) const;
+  // Whether free memory allows this many evaluations as one batch.
+  bool has_room_for(size_t count) const;
   // `branches` are those of one network. Returns whether it was replayed from a recording.
   bool run_network(size_t network, const ConstTensorView& z, int step,
                    std::span<const BranchOut> branches);
@@ -59,9 +66,11 @@ class BranchRuns {
   }
 
   Session& session_;
+  Denoiser& device_;
   const Job& job_;
   nn::Context& ctx_;
   nn::Profile& profile_;
+  std::vector<size_t> branches_;
   std::map<std::vector<size_t>, NetworkRun> runs_;  // by the branches that run together
   std::set<size_t> batched_;                        // networks
   struct Marks {

@@ -85,6 +85,19 @@ void check_guidance(const ModelFacts& model, const Job& job) {
   }
 }
 
+// The pictures are right all the same.
+void warn_of_idle_device(Job& job) {
+  for (const std::vector<size_t>& share : job.model->shares) {
+    const bool runs = std::ranges::any_of(
+        share, [&](size_t branch) { return std::ranges::count(job.branches, branch) > 0; });
+    if (runs) continue;
+    job.warnings.push_back(
+        sentence("device: the {} of {} has nothing to do, since no step runs the {} branch",
+                 &share == &job.model->shares.front() ? "first" : "second",
+                 job.model->options.device, job.model->family.branches[share.front()].name));
+  }
+}
+
 void check_noise(const Job& job) {
   const std::vector<float>& noise = job.request.noise;
   if (noise.empty() && job.request.noise_name.empty()) return;
@@ -166,6 +179,7 @@ std::shared_ptr<const Job> make_job(const std::shared_ptr<const ModelFacts>& mod
   job->warnings = job->asked.warnings;
   const std::string about_size = models::size_warning(job->size(), model->sizes);
   if (!about_size.empty()) job->warnings.push_back(about_size);
+  warn_of_idle_device(*job);
   return job;
 }
 

@@ -22,7 +22,8 @@ struct ModelFacts {
   ModelOptions options;  // names of the Hub resolved to paths
   models::SizeLimits sizes;
   int64_t latent_channels = 0;
-  size_t networks = 0;  // how many of the family's are open
+  size_t networks = 0;                      // how many of the family's are open
+  std::vector<std::vector<size_t>> shares;  // the branches of each device
   std::function<std::vector<int32_t>(const std::string& prompt)> tokenize;
 };
 

@@ -24,8 +24,8 @@ Rendering::Rendering(Session& session, const Job& job, const SessionCallbacks& c
       ctx_(session.context()),
       branches_(session, job, ctx_, profile_) {
   ctx_.profile = &profile_;
-  session_.backend().reset_peak();
-  report_.device = session_.backend().description();
+  for (const auto& backend : session_.backends()) backend->reset_peak();
+  report_.device = session_.device_text();
   report_.width = job.size().width;
   report_.height = job.size().height;
   report_.caption = job.asked.prompt;
@@ -85,7 +85,7 @@ RenderReport Rendering::run() {
 
 void Rendering::end_use() {
   session_.text().end_use();
-  for (size_t i = 0; i < session_.network_count(); ++i) session_.network(i).end_use();
+  session_.for_each_network([](PartStore& store) { store.end_use(); });
   session_.decoder().end_use();
 }
 
@@ -144,8 +144,8 @@ void Rendering::denoise() {
 // Next to the networks. If there is no room, pictures wait until the networks are released.
 bool Rendering::has_room_to_decode() const {
   if (session_.decoder().where() != Residency::device) return false;
-  return session_.free_bytes() > static_cast<double>(models::decoding_bytes(
-                                     *session_.model().decoder, job_.grid, ctx_.dtype));
+  return free_for_work(session_.backend()) > static_cast<double>(models::decoding_bytes(
+                                                 *session_.model().decoder, job_.grid, ctx_.dtype));
 }
 
 void Rendering::on_step(int image, const SamplerStep& step) {
@@ -221,8 +221,10 @@ void Rendering::decode_waiting() {
   const auto total = std::ssize(latents_);
   branches_.end();
   if (session_.options().once) {
-    for (size_t i = 0; i < session_.network_count(); ++i) session_.network(i).drop();
-    session_.kept().preparations.forget();
+    session_.for_each_network([](PartStore& store) { store.drop(); });
+    for (size_t i = 0; i < session_.device_count(); ++i) {
+      session_.denoiser(i).preparations.forget();
+    }
   }
   const auto told = [&](double fraction) {
     if (session_.is_stopped()) throw stopped();
@@ -271,7 +273,7 @@ void Rendering::collect() {
     if (use.op == "attention" && use.kernel.ends_with("_int8_full")) return "int8 attention";
     return use.fake ? "fake int8" : dtype == DType::bf16 ? "bf16" : "f32";
   };
-  for (const auto& use : profile_.kernels()) {
+  for (const auto& use : branches_.kernels()) {
     const nn::OpTime& time = use.time;
     report_.kernels.push_back(
         {use.layer, path_of(use), use.kernel, time.calls, time.us, time.tops()});
@@ -287,22 +289,24 @@ void Rendering::collect() {
     }
   };
   add_reused(texts_ran_.kernels);
-  for (const auto& [network, kernels] : session_.kept().kernels.parts()) add_reused(kernels);
+  for (size_t i = 0; i < session_.device_count(); ++i) {
+    for (const auto& [network, kernels] : session_.denoiser(i).kernels.parts()) {
+      add_reused(kernels);
+    }
+  }
   std::sort(report_.kernels.begin(), report_.kernels.end(),
             [](const KernelUse& a, const KernelUse& b) {
               return std::tie(a.layer, a.path, a.kernel) < std::tie(b.layer, b.path, b.kernel);
             });
   report_.ops.clear();
-  for (const auto& [op, time] : profile_.ops()) report_.ops.push_back({op, time.calls, time.us});
+  for (const auto& [op, time] : branches_.ops()) report_.ops.push_back({op, time.calls, time.us});
   weights::Fingerprint fingerprint = session_.text().fingerprint();
   fingerprint.add(session_.decoder().fingerprint());
-  for (const size_t network : branches_.networks()) {
-    fingerprint.add(session_.network(network).fingerprint());
-  }
+  branches_.add_fingerprints(fingerprint);
   report_.checkpoint = fingerprint.to_string();
   report_.linears = count_of(branches_.linears());
   report_.text_linears = count_of(texts_ran_.linears);
-  const MemoryUse memory = session_.backend().memory();
+  const MemoryUse memory = session_.memory();
   report_.peak_bytes = std::max(memory.peak, memory.reserved_peak);
 }
 
@@ -310,7 +314,10 @@ void Rendering::collect() {
 // need, and a CPU's networks stay where they are.
 void Rendering::warn_of_memory() {
   const uint64_t budget = session_.options().model.max_memory;
-  const uint64_t used = session_.backend().memory().peak;
+  uint64_t used = 0;  // of the device that uses most: each has the whole budget
+  for (const auto& backend : session_.backends()) {
+    used = std::max(used, uint64_t{backend->memory().peak});
+  }
   if (budget == 0 || used <= budget) return;
   constexpr double kMegabyte = 1e6;
   report_.warnings.push_back(
@@ -322,7 +329,7 @@ void Rendering::warn_of_memory() {
 // Every linear that neither its checkpoint nor its family keeps in floating point.
 void Rendering::check_what_ran() const {
   if (!session_.options().model.require_int8) return;
-  check_native(profile_.linears());
+  check_native(branches_.linears_now());
   if (session_.options().model.text_encoder_linears == Linears::int8) {
     check_native(texts_ran_.linears);
   }

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/stopwatch.h"
-#include "engine/branch_runs.h"
 #include "engine/sampler.h"
 #include "engine/session.h"
+#include "engine/side_by_side.h"
 #include "nn/profile.h"
 
 namespace octet::engine {
@@ -48,7 +48,7 @@ class Rendering {
   const SessionCallbacks& callbacks_;
   nn::Profile profile_;
   nn::Context ctx_;
-  BranchRuns branches_;
+  SideBySide branches_;
   TextRecord texts_ran_;
   std::vector<std::vector<float>> latents_;  // of denoised images; empty once decoded
   int decoded_ = 0;

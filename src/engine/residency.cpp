@@ -18,6 +18,8 @@ std::optional<Residency> rule_for(const std::vector<KeepRule>& rules, const std:
   return found;
 }
 
+}  // namespace
+
 void check_rules(const std::vector<KeepRule>& rules, const std::vector<PartNeed>& parts) {
   for (const KeepRule& rule : rules) {
     const bool known = rule.part.empty() ||
@@ -30,12 +32,9 @@ void check_rules(const std::vector<KeepRule>& rules, const std::vector<PartNeed>
   }
 }
 
-}  // namespace
-
 std::vector<PartPlace> plan_residency(const std::vector<PartNeed>& parts,
                                       const std::vector<KeepRule>& rules,
                                       const MemoryAtHand& memory) {
-  check_rules(rules, parts);
   std::vector<size_t> order(parts.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -83,7 +82,8 @@ std::vector<PartPlace> plan_residency(const std::vector<PartNeed>& parts,
 std::string text_of(const std::vector<PartPlace>& plan) {
   std::string text;
   for (const PartPlace& place : plan) {
-    const char* const where = place.where == Residency::device ? "on the device"
+    const std::string device = place.device.empty() ? "the device" : place.device;
+    const std::string where = place.where == Residency::device ? "on " + device
                               : place.where == Residency::host ? "in host memory"
                                                                : "streamed";
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", place.part, where);

@@ -32,7 +32,10 @@ std::vector<PartPlace> plan_residency(const std::vector<PartNeed>& parts,
                                       const std::vector<KeepRule>& rules,
                                       const MemoryAtHand& memory);
 
-// "text_encoder streamed, transformer on the device"
+// Throws InvalidRequest for a rule about a part that there is not.
+void check_rules(const std::vector<KeepRule>& rules, const std::vector<PartNeed>& parts);
+
+// "text_encoder streamed, transformer on the device"; with a device's name where there are two
 std::string text_of(const std::vector<PartPlace>& plan);
 
 }  // namespace octet::engine

@@ -13,11 +13,13 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "engine/denoiser.h"
 #include "engine/job.h"
 #include "engine/kept.h"
 #include "engine/lora_files.h"
 #include "engine/part_store.h"
-#include "engine/work_bytes.h"
+#include "engine/residency.h"
+#include "models/footprint.h"
 #include "nn/attention.h"
 #include "octet/rendering.h"
 
@@ -58,9 +60,9 @@ class Session {
   // Opens and checks all files, and plans where parts stay; reads no weights. `stop` may be set at
   // any time.
   Session(const SessionOptions& options, const std::atomic<bool>& stop);
-  // The same with a given backend and family, for tests.
+  // The same with given backends, one or two, and a given family, for tests.
   Session(const SessionOptions& options, const std::atomic<bool>& stop,
-          std::unique_ptr<Backend> backend, const models::Family& family);
+          std::vector<std::unique_ptr<Backend>> backends, const models::Family& family);
   // A model without files, whose weights are random numbers that stay on the device, for
   // benchmarks.
   Session(const SessionOptions& options, const std::atomic<bool>& stop,
@@ -72,22 +74,25 @@ class Session {
   const models::Model& model() const { return model_; }
   // What jobs are made from; they are valid for this session only.
   const std::shared_ptr<const ModelFacts>& facts() const { return facts_; }
-  Backend& backend() { return *backend_; }
+  // Of all but the networks that a second device has.
+  Backend& backend() { return *backends_.front(); }
+  size_t device_count() const { return backends_.size(); }
+  const std::vector<std::unique_ptr<Backend>>& backends() const { return backends_; }
+  // In words: "a", or "a and b".
+  std::string device_text() const;
+  MemoryUse memory() const;  // of all devices
   const std::vector<PartPlace>& plan() const { return plan_; }
   EngineInfo info() const;
 
   // The weights of the parts, and what is kept from earlier pictures.
   PartStore& text() { return *text_; }
-  PartStore& network(size_t index) { return *networks_[index]; }
-  size_t network_count() const { return networks_.size(); }
+  // The networks, by device.
+  Denoiser& denoiser(size_t device) { return *denoisers_[device]; }
+  const Denoiser& denoiser(size_t device) const { return *denoisers_[device]; }
+  void for_each_network(const std::function<void(PartStore&)>& visit);
   PartStore& decoder() { return *decoder_; }
   Kept& kept() { return kept_; }
-  nn::Context context() {
-    return {.backend = *backend_,
-            .dtype = dtype_,
-            .stop = &stop_,
-            .scores = nn::scores_for(options_.model.attention)};
-  }
+  nn::Context context() { return context_on(backend()); }
 
   // Throws Cancelled if the work is to stop.
   void tell(const OnRenderProgress& told, const RenderProgress& progress) const;
@@ -95,10 +100,7 @@ class Session {
   // Loads everything that stays, as render() does for parts that are missing.
   void load(const OnRenderProgress& progress);
   void load(PartStore& store, const OnRenderProgress& progress);
-  const WorkBytes& work_bytes() const { return work_; }
-  double free_bytes() const;  // of the device, for work
-  // Whether free memory allows `count` evaluations of a job as one batch.
-  bool has_room_to_batch(size_t count, const Job& job) const;
+  const WorkBytes& work_bytes() const { return denoiser(0).work; }
 
   // A job of another session is refused.
   RenderReport render(const Job& job, const SessionCallbacks& callbacks);
@@ -107,7 +109,7 @@ class Session {
   // The next picture encodes its caption even if that was encoded before.
   void forget_captions() {
     kept_.prompts = {};
-    kept_.preparations.forget_texts();
+    for (const auto& device : denoisers_) device->preparations.forget_texts();
   }
 
   // See Engine.
@@ -121,7 +123,18 @@ class Session {
   void merge(const OpenedLoras& loras);
   // Replaces those that are merged now.
   void use_loras(const std::vector<Lora>& loras, const OnRenderProgress& progress);
+  nn::Context context_on(Backend& backend) {
+    return {.backend = backend,
+            .dtype = dtype_,
+            .stop = &stop_,
+            .scores = nn::scores_for(options_.model.attention)};
+  }
+  void add_denoisers();
   void make_plan();
+  models::RunAs text_as() const;
+  models::RunAs networks_as() const;
+  std::vector<PartNeed> needs_of(const Denoiser& device, const models::RunAs& networks);
+  void place(Denoiser& device, std::vector<PartPlace> places, const models::RunAs& networks);
   // For Linears::automatic: the large linears that are faster in floating point; empty: none.
   std::function<bool(const nn::LinearSpec&)> faster_in_floating() const;
   void check_usual_size() const;
@@ -129,18 +142,18 @@ class Session {
   SessionOptions options_;
   const std::atomic<bool>& stop_;
   const models::Family& family_;
-  std::unique_ptr<Backend> backend_;
+  std::vector<std::unique_ptr<Backend>> backends_;
   DType dtype_;
   models::Model model_;
+  models::Model again_;  // networks that both devices have: those of the second
   std::shared_ptr<const ModelFacts> facts_;
   LoraFiles lora_files_;
   std::vector<Lora> merged_;     // LoRAs as requested
   OpenedLoras loras_;            // the same, opened
-  std::vector<PartPlace> plan_;  // text encoder, networks, decoder
-  WorkBytes work_;
+  std::vector<PartPlace> plan_;  // text encoder, networks by device, decoder
   uint64_t available_bytes_ = 0;
   std::unique_ptr<PartStore> text_, decoder_;
-  std::vector<std::unique_ptr<PartStore>> networks_;
+  std::vector<std::unique_ptr<Denoiser>> denoisers_;
   Kept kept_;
 };
 

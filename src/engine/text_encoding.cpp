@@ -12,7 +12,7 @@ namespace {
 
 // A budget counts here as well: the job that runs is not to exceed it for the sake of the next.
 bool has_room(Session& session, const PromptCache::Tokens& tokens) {
-  double free = session.free_bytes();
+  double free = free_for_work(session.backend());
   const uint64_t budget = session.options().model.max_memory;
   if (budget > 0) {
     const auto used = static_cast<double>(session.backend().memory().used);

@@ -1,7 +1,8 @@
 #include "engine/work_bytes.h"
 
 #include <algorithm>
-#include <vector>
+
+#include "base/free_memory.h"
 
 namespace octet::engine {
 namespace {
@@ -11,6 +12,11 @@ constexpr int64_t kSide = 1024;
 constexpr int64_t kTextTokens = 64, kSteps = 8;
 
 }  // namespace
+
+double free_for_work(const Backend& backend) {
+  const auto at_hand = backend.free_memory();
+  return at_hand ? static_cast<double>(*at_hand) : free_memory().value_or(FreeMemory{}).bytes;
+}
 
 double WorkBytes::Growth::at(const models::Extent& extent) const {
   return base + per_token * static_cast<double>(extent.grid.tokens()) +
@@ -32,7 +38,8 @@ WorkBytes::Growth WorkBytes::growth_of(const std::array<models::Extent, 4>& exte
   return growth;
 }
 
-WorkBytes::WorkBytes(models::Model& model, const models::RunAs& how, const models::RunAs& text) {
+WorkBytes::WorkBytes(const models::Model& model, std::span<models::Network* const> networks,
+                     const models::RunAs& how, const std::optional<models::RunAs>& text) {
   const int64_t side = std::max(kSide / model.decoder->token_side(), int64_t{2});
   usual_ = {.grid = {side, side}, .text_tokens = 512, .steps = 48};
   // One, and three that are smaller in one way each.
@@ -42,14 +49,13 @@ WorkBytes::WorkBytes(models::Model& model, const models::RunAs& how, const model
   extents[2].text_tokens = kTextTokens / 2;
   extents[3].steps = kSteps / 2;
 
-  std::vector<models::Network*> networks;
-  for (const auto& network : model.networks) networks.push_back(network.get());
-  std::array<uint64_t, 4> denoising, encoding, decoding;
+  std::array<uint64_t, 4> denoising{}, encoding{}, decoding{};
   for (size_t i = 0; i < extents.size(); ++i) {
     const models::Extent& extent = extents[i];
     const models::DenoisingBytes step = models::denoising_bytes(networks, extent, how);
     denoising[i] = step.all();
-    encoding[i] = models::encoding_bytes(*model.text_encoder, extent.text_tokens, text);
+    if (!text) continue;
+    encoding[i] = models::encoding_bytes(*model.text_encoder, extent.text_tokens, *text);
     // Beside what is kept of the prompt and the schedule.
     decoding[i] =
         step.all() - step.work + models::decoding_bytes(*model.decoder, extent.grid, how.dtype);

@@ -5,16 +5,23 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <span>
 
 #include "models/family.h"
 #include "models/footprint.h"
 
 namespace octet::engine {
 
+// What a device has for it, or the host that is one.
+double free_for_work(const Backend& backend);
+
 class WorkBytes {
  public:
   WorkBytes() = default;
-  WorkBytes(models::Model& model, const models::RunAs& networks, const models::RunAs& text);
+  // Of a device that runs `networks` of a model, and nothing else of it unless `text` says how.
+  WorkBytes(const models::Model& model, std::span<models::Network* const> networks,
+            const models::RunAs& how, const std::optional<models::RunAs>& text);
 
   uint64_t of(const models::Extent& extent) const;
   // Of encoding a text.

@@ -133,7 +133,8 @@ void bind_info(nb::module_& module) {
   Record<PartPlace>(module, "PartPlace", "Where a part's weights are kept between uses.")
       .field("part", &PartPlace::part)
       .value("where", [](const PartPlace& place) { return word_of(place.where); })
-      .field("bytes", &PartPlace::bytes);
+      .field("bytes", &PartPlace::bytes)
+      .field("device", &PartPlace::device);
   Record<EngineInfo>(module, "EngineInfo", "What is loaded.")
       .OCTET_MEMBERS(EngineInfo, family, device, networks, branches, takes_negative, plan,
                      work_bytes, available_bytes, used_bytes, loras, token_side)

@@ -236,8 +236,8 @@ std::string plan_text(const EngineInfo& info) try {
   for (const PartPlace& place : info.plan) width = std::max(width, place.part.size());
   std::string text;
   for (const PartPlace& place : info.plan) {
-    text += fmt::format("{:<{}}  {:>8.3f} GB  {}\n", place.part, width, gigabytes(place.bytes),
-                        words_for(place.where));
+    text += fmt::format("{:<{}}  {:>8.3f} GB  {}{}{}\n", place.part, width, gigabytes(place.bytes),
+                        words_for(place.where), place.device.empty() ? "" : ", ", place.device);
   }
   return text + fmt::format(
                     "{:.3f} GB of memory at hand, about {:.1f} GB of it for the work on a "

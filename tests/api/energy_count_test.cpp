@@ -26,12 +26,14 @@ class ToldGauge final : public PowerGauge {
   size_t next_ = 0;
 };
 
-EnergyCount count(std::vector<double> told) {
-  return EnergyCount(std::make_unique<ToldGauge>(std::move(told)));
+PowerGauges gauges(std::initializer_list<std::vector<double>> each) {
+  PowerGauges made;
+  for (const std::vector<double>& told : each) made.push_back(std::make_unique<ToldGauge>(told));
+  return made;
 }
 
 TEST(EnergyCount, CountsFromItsBeginning) {
-  EnergyCount counted = count({1000, 1000, 1300.5, 900});
+  EnergyCount counted(gauges({{1000, 1000, 1300.5, 900}}));
   EXPECT_EQ(counted.joules(), 0);
   EXPECT_EQ(counted.joules(), 300.5);
   EXPECT_EQ(counted.joules(), 0) << "a counter that began anew";
@@ -39,11 +41,17 @@ TEST(EnergyCount, CountsFromItsBeginning) {
 }
 
 TEST(EnergyCount, DoesNotKnowWhatNothingCounts) {
-  EXPECT_EQ(count({0, 500}).joules(), 0) << "unknown at first";
-  EXPECT_EQ(count({}).joules(), 0);
-  EXPECT_EQ(EnergyCount(nullptr).joules(), 0);
-  const auto cpu = make_cpu_backend({.threads = 1});
-  EXPECT_EQ(EnergyCount(gauge_of(*cpu)).joules(), 0);
+  EXPECT_EQ(EnergyCount(gauges({{0, 500}})).joules(), 0) << "unknown at first";
+  EXPECT_EQ(EnergyCount(gauges({{}})).joules(), 0);
+  EXPECT_EQ(EnergyCount({}).joules(), 0);
+  std::vector<std::unique_ptr<Backend>> cpu;
+  cpu.push_back(make_cpu_backend({.threads = 1}));
+  EXPECT_EQ(EnergyCount(gauges_of(cpu)).joules(), 0);
+}
+
+TEST(EnergyCount, AddsDevices) {
+  EXPECT_EQ(EnergyCount(gauges({{1000, 1100}, {50, 75}})).joules(), 125);
+  EXPECT_EQ(EnergyCount(gauges({{1000, 1100}, {}})).joules(), 0) << "half of it is no answer";
 }
 
 }  // namespace

@@ -49,9 +49,9 @@ TEST_F(PictureFootprint, IsWhatTheReportSays) {
 TEST_F(PictureFootprint, OfAnySizeFollowsFromAFewCounts) {
   models::Model model = toy_family().open(toy_family().find({.model = model_}), {});
   const models::RunAs how{.int8 = true}, floating{.int8 = false};
-  const engine::WorkBytes work(model, how, floating);
   std::vector<models::Network*> networks;
   for (const auto& network : model.networks) networks.push_back(network.get());
+  const engine::WorkBytes work(model, networks, how, floating);
   for (const models::Grid grid : {models::Grid{8, 8}, {16, 48}, {300, 200}}) {
     for (const int64_t words : {10, 100, 2000}) {
       const models::Extent extent{.grid = grid, .text_tokens = words, .steps = 20};

@@ -55,7 +55,7 @@ TEST(Residency, RulesAreNotQuestioned) {
   EXPECT_EQ(
       places({.device = 99, .host = 1}, {{"", Residency::streamed}, {"first", Residency::host}}),
       "shss");
-  EXPECT_ERROR_WITH(places({}, {{"third", Residency::host}}),
+  EXPECT_ERROR_WITH(engine::check_rules({{"third", Residency::host}}, kParts),
                     "expected one of text, first, second, decoder");
 }
 

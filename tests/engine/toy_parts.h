@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -171,19 +172,22 @@ class ToyDenoiser : public models::Network {
     velocities(ctx, {&one, 1}, timeline, z);
   }
 
-  // For tests: whether it may, and the most that it was asked for at once.
+  // For tests: texts of this length make velocities() throw, or return no numbers,
+  static inline int64_t refused = -1, poisoned = -1;
+  // whether it may, and the most that it was asked for at once.
   static inline bool may_batch = true;
-  static inline size_t largest_batch = 0;
+  static inline std::atomic<size_t> largest_batch = 0;
   bool can_batch() const override { return may_batch; }
   // The tokens of all evaluations below each other; each looks at its own alone.
   void velocities(nn::Context& ctx, std::span<const Evaluation> evaluations,
                   models::Timeline& timeline, const ConstTensorView& z) const override {
-    largest_batch = std::max(largest_batch, evaluations.size());
+    largest_batch = std::max(largest_batch.load(), evaluations.size());
     need(0);
     std::vector<Rows> rows;
     int64_t all = 0;
     for (const Evaluation& each : evaluations) {
       const int64_t text = each.conditioning->text_tokens();
+      check(text != refused, "toy: does not like {} tokens", refused);
       const int64_t count = text + each.conditioning->grid().tokens();
       rows.push_back({all, text, count});
       all += count;
@@ -207,6 +211,7 @@ class ToyDenoiser : public models::Network {
     for (size_t i = 0; i < rows.size(); ++i) {
       linear_into(ctx, normed(ctx, image_of(h, rows[i]), {.eps = kToyEps}, drop_), drop_,
                   evaluations[i].out);
+      if (rows[i].text == poisoned) poison(ctx, evaluations[i].out);
     }
   }
 
@@ -238,6 +243,11 @@ class ToyDenoiser : public models::Network {
   };
   static TensorView image_of(const nn::Matrix& h, const Rows& rows) {
     return rows_of(h, rows.first + rows.text, rows.count - rows.text);
+  }
+
+  static void poison(nn::Context& ctx, const TensorView& out) {
+    const std::vector<std::byte> ones(bytes_of(out.dtype, out.shape), std::byte{0xff});
+    ctx.backend.copy_to_device(out.data, ones.data(), ones.size());
   }
 
   static nn::Matrix waves(nn::Context& ctx, std::span<const float> times) {

@@ -202,7 +202,9 @@ inline void expect_golden_image(std::unique_ptr<Backend> backend) {
   options.model.linears = Linears::floating;
   options.model.convention = Convention::diffusers;
   const std::atomic<bool> stop{false};
-  engine::Session session(options, stop, std::move(backend), models::family_named("ideogram4"));
+  std::vector<std::unique_ptr<Backend>> backends;
+  backends.push_back(std::move(backend));
+  engine::Session session(options, stop, std::move(backends), models::family_named("ideogram4"));
   const int side = session.model().sizes.token_side;
   models::ScheduleRequest schedule;
   schedule.preset = session.family().presets.front();
