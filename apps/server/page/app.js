@@ -170,6 +170,7 @@ function openStart() {
   startDialog(guide, {
     take(template) {
       doc.replace({ text: template.text, mode: "boxes" });
+      if (template.shape) settings.setShape(template.shape);
       stage.showPicture(null);
       bar.note("Change what you like, then render.");
     },
@@ -251,8 +252,9 @@ jobs.addEventListener("end", ({ detail: job }) => {
   if (job.state === "completed") {
     if (doc.mode === "words") lastReading = job.request.json_prompt;
     showMode();
-    bar.note(job.warnings.join(" "));
-    announce(`The picture is finished. ${job.warnings.join(" ")}`);
+    const remarks = job.warnings.join("; ");
+    bar.note(remarks && `${remarks[0].toUpperCase()}${remarks.slice(1)}.`);
+    announce(`The picture is finished. ${remarks}`);
     return;
   }
   if (job.pictures.length === 0) stage.showPicture(null);
@@ -307,7 +309,7 @@ async function meet() {
     const model = data[0];
     guide.take(model.octet);
     settings.take(model.octet);
-    const devices = (model.octet.devices ?? []).join(", ");
+    const devices = (model.octet.devices ?? []).filter((name) => name !== "auto").join(", ");
     byId("model-name").textContent = devices ? `${model.id} \u00b7 ${devices}` : model.id;
     panel.update();
     showMode();

@@ -61,6 +61,21 @@ export class Canvas {
     const hint = byId("frame-hint");
     hint.hidden = isWords || elements.length > 0 || this.frame.classList.contains("painted");
     hint.textContent = "Drag here to draw a box for the first thing.";
+    this.showNote(elements);
+  }
+
+  // What can be done next, or where the selected box is.
+  showNote(elements) {
+    const index = this.doc.selected;
+    const box = boxOf(elements[index]);
+    const note = byId("stage-note");
+    if (this.doc.mode === "words" || elements.length === 0) note.textContent = "";
+    else if (!box) note.textContent = "Drag on the picture to add a box. Choose one to change it.";
+    else {
+      const edit = h("button", { type: "button", class: "link", onclick: () =>
+        this.actions.edit(index) }, "Describe it");
+      note.replaceChildren(`${placeInWords(box)}. `, edit);
+    }
   }
 
   makeNode() {
@@ -95,6 +110,7 @@ export class Canvas {
     node.classList.toggle("selected", isSelected);
     node.classList.toggle("wrong", this.findings.hasErrors(i));
     node.classList.toggle("at-top", shown.top < 40);
+    node.classList.toggle("at-right", shown.left > 700);
     const title = titleOf(element) || "nothing yet";
     node.setAttribute("aria-label", `${kindName(element)} ${i + 1}, ${title}, ${placeInWords(box)}`);
     node.setAttribute("aria-pressed", String(isSelected));

@@ -1,5 +1,5 @@
 // Labelled fields, and the sentences that stand below them.
-import { h, show } from "./dom.js";
+import { h, icon, show } from "./dom.js";
 
 let count = 0;
 
@@ -40,12 +40,13 @@ export function choice({ label, name, options, onchange }) {
   const inputs = new Map();
   const group = `${name}-${++count}`;
   const node = h("div", { class: "segments", role: "radiogroup", "aria-label": label });
-  for (const { value, text, small } of options) {
-    const input = h("input", { type: "radio", name: group, onchange: () => onchange(value) });
+  for (const { value, text, small, image, says } of options) {
+    const input = h("input", { type: "radio", name: group, "aria-label": says,
+      onchange: () => onchange(value) });
     input.value = value;
     inputs.set(value, input);
     node.append(h("label", {}, input,
-      h("span", {}, h("span", {}, text), small ? h("small", {}, small) : null)));
+      h("span", {}, image ? icon(image) : null, h("span", {}, text), small ? h("small", {}, small) : null)));
   }
   return {
     node,

@@ -1,5 +1,9 @@
 // What ran, in plain words: rows of [name, text].
 
+// Presets by what they are for.
+export const kSpeedNames = new Map([["turbo", "Fast"], ["default", "Balanced"],
+  ["quality", "Best"]]);
+
 export function seconds(value) {
   if (!Number.isFinite(value)) return "";
   if (value < 10) return `${value.toFixed(1)} s`;
@@ -57,7 +61,7 @@ export function reportRows(picture) {
   return [
     ["Seed", String(picture.seed)],
     ["Size", `${picture.width} \u00d7 ${picture.height}`],
-    ["Speed", [request.preset, steps ? `${steps} steps` : ""].filter(Boolean).join(", ")],
+    ["Speed", [kSpeedNames.get(request.preset) ?? request.preset, steps ? `${steps} steps` : ""].filter(Boolean).join(", ")],
     ["Guidance", guidance],
     ["LoRAs", loras.join(", ")],
     ["Avoided", request.negative_prompt ?? ""],

@@ -1,13 +1,14 @@
 // Size, speed, seed and everything else that is not the caption.
 import { byId, h, iconButton, show } from "./dom.js";
 import { choice } from "./fields.js";
+import { kSpeedNames } from "./report.js";
 import { recall, remember } from "./store.js";
 
 const kShapes = [
   ["Square", 1, 1], ["Portrait", 4, 5], ["Poster", 2, 3], ["Story", 9, 16], ["Photo", 3, 2],
   ["Wide", 16, 9],
 ];
-const kSpeedNames = new Map([["turbo", "Fast"], ["default", "Balanced"], ["quality", "Best"]]);
+const kShapePixels = 28;
 const kMostSeed = 2 ** 32;
 const kQuality = 95;
 
@@ -92,6 +93,14 @@ export class Settings extends EventTarget {
     this.change();
   }
 
+  // The size with these proportions, if this model has more than one.
+  setShape([width, height]) {
+    if (this.model.prompt === "words") return;
+    const [across, along] = this.start;
+    const sides = sizeOfShape(across * along, width, height, this.step);
+    if (this.fits(sides)) this.set("size", sides.join("x"));
+  }
+
   // For POST /v1/jobs.
   request() {
     const { values, model } = this;
@@ -150,7 +159,8 @@ export class Settings extends EventTarget {
       .filter(({ sides }) => this.fits(sides));
     const buttons = shapes.map(({ name, ratio, sides, value }) => {
       const shape = h("span", { class: "shape" });
-      shape.style.aspectRatio = `${sides[0]} / ${sides[1]}`;
+      const longer = Math.max(...sides);
+      [shape.style.width, shape.style.height] = sides.map((s) => `${(kShapePixels * s) / longer}px`);
       const button = h("button", { type: "button", class: "size", "data-size": value,
         "aria-label": `${name}, ${sides.join(" by ")} pixels`,
         onclick: () => this.set("size", value) },

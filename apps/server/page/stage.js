@@ -11,12 +11,19 @@ export class Stage {
     this.image = byId("picture");
     this.url = "";
     this.tools = choice({ label: "Tool", name: "tool", onchange: (tool) => this.setTool(tool),
-      options: [{ value: "select", text: "Select" }, { value: "obj", text: "Draw object" },
-        { value: "text", text: "Draw text" }] });
+      options: [
+        { value: "select", text: "Select", image: "select", says: "Select and move boxes" },
+        { value: "obj", text: "Object", image: "object", says: "Draw a box for an object" },
+        { value: "text", text: "Text", image: "text", says: "Draw a box for letters" },
+      ] });
     this.eye = h("button", { type: "button", class: "quiet small push", title: "Show the boxes",
-      onclick: () => this.showBoxes(!this.hasBoxes) }, icon("eye"), "Boxes");
+      onclick: () => this.showBoxes(!this.hasBoxes) }, icon("eye"),
+      h("span", { class: "hide-small" }, "Boxes"));
+    this.eye.setAttribute("aria-label", "Show the boxes");
     this.clear = h("button", { type: "button", class: "quiet small", title: "Take the picture away",
-      onclick: () => this.showPicture(null) }, "Clear");
+      onclick: () => this.showPicture(null) }, icon("close"),
+      h("span", { class: "hide-small" }, "Clear"));
+    this.clear.setAttribute("aria-label", "Take the picture away");
     byId("stage-tools").append(this.tools.node, this.eye, this.clear);
     this.setTool("select");
     this.showBoxes(true);

@@ -42,7 +42,8 @@ const kSmall = [
 ];
 
 const kFull = [
-  { name: "Poster", about: "A title, a motif, a line of details", caption: caption(
+  { name: "Poster", about: "A title, a motif, a line of details", shape: [2, 3],
+    paper: ["#1B2A41", "#FFF4E0"], caption: caption(
     "A tall poster for a summer night market, with a paper lantern fish above the title and one " +
       "line of details at the foot.",
     "A deep blue sky that fades to cream at the foot, with a few scattered printed stars.",
@@ -61,7 +62,8 @@ const kFull = [
       art_style: "screen print in four colours with slightly misaligned inks and paper grain",
       color_palette: ["#1B2A41", "#F25F4C", "#FFC857", "#FFF4E0"],
     }) },
-  { name: "Product", about: "A studio photograph with a label", caption: caption(
+  { name: "Product", about: "A studio photograph with a label", shape: [4, 5],
+    paper: ["#E9E2D3", "#D8CFBC"], caption: caption(
     "A studio product photograph of a matte green glass bottle of olive oil on a block of pale " +
       "stone.",
     "A seamless backdrop of warm off-white with a soft gradient towards the floor.",
@@ -79,10 +81,10 @@ const kFull = [
       medium: "photograph",
       color_palette: ["#2F4A36", "#E9E2D3", "#C9A227"],
     }) },
-  { ...kEmpty, caption: caption("", "", []) },
+  { ...kEmpty, shape: [1, 1], caption: caption("", "", []) },
 ];
 
-// {name, about, text, caption} of each.
+// {name, about, text, caption} of each; `shape` and `paper` are for its frame and its card.
 export function templatesFor(guide) {
   return (guide.isSmall ? kSmall : kFull).map((each) => ({ ...each,
     text: jsonText(parseJson(JSON.stringify(each.caption)).value) }));

@@ -1,0 +1,304 @@
+"""The page of `octet serve` in a real browser, with pictures of the small model."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_server import CHROMIUM, LONG_MS, Visitor, ask, open_browser, serving
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="the page is tested with playwright, which is not installed"
+)
+if CHROMIUM is None:
+    pytest.skip("the page is tested in chromium, which is not installed", allow_module_level=True)
+
+expect = playwright.expect
+
+
+@pytest.fixture(scope="module")
+def address(built_program: Any) -> Iterator[str]:
+    with serving(built_program("octet")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as play:
+        browser = open_browser(play)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visitor(browser: Any, address: str) -> Iterator[Visitor]:
+    visitor = Visitor(browser, address)
+    yield visitor
+    visitor.context.close()
+    assert visitor.errors == []
+
+
+def test_two_drawn_boxes_become_a_picture(visitor: Visitor) -> None:
+    page = visitor.page
+    visitor.visit()
+    visitor.drag((100, 400), (500, 800))
+    page.get_by_role("textbox", name="Description").fill("A red heart")
+    visitor.choose("Tool", "Draw a box for letters")
+    visitor.drag((100, 100), (900, 300))
+    page.get_by_role("textbox", name="Letters to paint").fill("HELLO")
+    heart, hello = visitor.elements()
+    assert heart["type"] == "obj" and heart["desc"] == "A red heart"
+    assert hello["type"] == "text" and hello["text"] == "HELLO"
+    for element, box in ((heart, [400, 100, 800, 500]), (hello, [100, 100, 300, 900])):
+        # A pixel of the screen is about two thousandths.
+        assert all(abs(is_ - meant) <= 3 for is_, meant in zip(element["bbox"], box, strict=True))
+    expect(page.locator(".box")).to_have_count(2)
+
+    visitor.choose_speed("Best")
+    visitor.render()
+    page.locator("#picture.rough").wait_for()  # a preview
+    expect(page.locator("#progress-words")).to_contain_text(re.compile(r"step \d+ of 40"))
+    visitor.wait_for_picture()
+    expect(page.locator("#picture")).not_to_have_class(re.compile("rough"))
+    expect(page.locator(".thumb")).to_have_count(1)
+    page.locator(".thumb").click()
+    facts = page.locator(".picture-dialog dl")
+    expect(facts).to_contain_text(re.compile(r"Seed\d+"))
+    expect(facts).to_contain_text("256 \u00d7 256")
+    expect(facts).to_contain_text(re.compile(r"INT8.*\d+ %"))
+    expect(facts).to_contain_text("Best, 40 steps")
+
+
+def test_cancel_then_reload_finds_gallery_and_running_job(visitor: Visitor) -> None:
+    page = visitor.page
+    visitor.visit("Poster")
+    visitor.choose_speed("Fast")
+    visitor.render()
+    visitor.wait_for_picture()
+    name = page.locator(".thumb").get_attribute("aria-label")
+
+    visitor.set_steps(100)
+    visitor.render()
+    page.locator("#picture.rough").wait_for()
+    page.reload()
+    visitor.wait_for_model()
+    expect(page.locator(".thumb")).to_have_attribute("aria-label", name)
+    expect(page.locator(".box")).to_have_count(4)  # the draft
+    expect(page.locator("#progress-words")).to_contain_text("of 100", timeout=LONG_MS)
+    page.locator("#cancel").click()
+    expect(page.locator("#render-note")).to_have_text("Cancelled.", timeout=LONG_MS)
+    expect(page.locator(".thumb")).to_have_count(1)
+
+
+CAPTION = {
+    "high_level_description": "A cup \u2615 and a word. " + "It stands on a table. " * 60,
+    "x_notes": {"10": 1, "2": [0.5, 1e-7]},
+    "compositional_deconstruction": {
+        "background": "A solid beige background in #F2E3C6",
+        "elements": [
+            {"type": "obj", "bbox": [401, 297, 853, 699], "desc": "A red cup", "x_id": 7},
+            {"type": "text", "bbox": [101, 149, 299, 851], "text": "BREW", "desc": "Bold letters"},
+            {"type": "obj", "bbox": [1, 2, 3, 4], "desc": "A dot", "color_palette": ["#C0392B"]},
+        ],
+    },
+}
+
+
+def test_picture_comes_back_with_every_number(
+    visitor: Visitor, address: str, tmp_path: Path
+) -> None:
+    request = {"json_prompt": CAPTION, "preset": "turbo", "seed": 12345}
+    job = ask(address, "/v1/jobs", request)
+    while job["state"] in ("queued", "running"):
+        job = ask(address, f"/v1/jobs/{job['id']}")
+    assert job["state"] == "completed", job["error"]
+    file = tmp_path / "cup.png"
+    file.write_bytes(ask(address, job["pictures"][0]["url"]))
+
+    visitor.visit()
+    visitor.page.locator("#file").set_input_files(file)
+    expect(visitor.page.locator(".box")).to_have_count(3)
+    assert json.dumps(visitor.caption()) == json.dumps(CAPTION)
+    frame = visitor.page.locator("#frame").bounding_box()
+    for i, element in enumerate(CAPTION["compositional_deconstruction"]["elements"]):
+        box = visitor.page.locator(".box").nth(i).bounding_box()
+        top, left, bottom, right = element["bbox"]
+        assert box["x"] - frame["x"] == pytest.approx(left / 1000 * frame["width"], abs=0.6)
+        assert box["y"] - frame["y"] == pytest.approx(top / 1000 * frame["height"], abs=0.6)
+        # One of three thousandths is smaller than its own border.
+        if right - left > 10:
+            width, height = (right - left) / 1000, (bottom - top) / 1000
+            assert box["width"] == pytest.approx(width * frame["width"], abs=0.6)
+            assert box["height"] == pytest.approx(height * frame["height"], abs=0.6)
+    # It came with its seed and speed.
+    expect(visitor.page.get_by_role("spinbutton", name="Seed")).to_have_value("12345")
+    expect(visitor.page.locator("#picture")).to_be_visible()
+    # A move changes its own numbers alone.
+    visitor.page.locator(".box").nth(1).press("ArrowRight")
+    moved = json.loads(json.dumps(CAPTION))
+    moved["compositional_deconstruction"]["elements"][1]["bbox"] = [101, 150, 299, 852]
+    assert json.dumps(visitor.caption()) == json.dumps(moved)
+
+
+def test_json_and_boxes_follow_each_other(visitor: Visitor) -> None:
+    page = visitor.page
+    visitor.visit("Product")
+    box = page.locator(".box").nth(1)
+    before = box.bounding_box()
+    text = page.locator("#code-text").input_value()
+    visitor.set_json(text.replace("[400, 300, 850, 700]", "[400, 100, 850, 500]"))
+    after = box.bounding_box()
+    frame = page.locator("#frame").bounding_box()
+    assert after["x"] - before["x"] == pytest.approx(-0.2 * frame["width"], abs=0.6)
+    assert after["y"] == before["y"]
+    page.wait_for_timeout(1000)  # what is typed in one go is undone in one go
+
+    visitor.set_json(text + "}")
+    expect(page.locator("#code-findings")).to_contain_text("expected nothing more")
+    expect(page.locator("#broken")).to_be_visible()
+    expect(page.locator(".box")).to_have_count(2)
+    page.keyboard.press("Control+z")
+    expect(page.locator("#broken")).to_be_hidden()
+    assert page.locator("#code-text").input_value() == text.replace(
+        "[400, 300, 850, 700]", "[400, 100, 850, 500]"
+    )
+
+
+def test_each_sentence_stands_at_its_place(visitor: Visitor) -> None:
+    page = visitor.page
+    visitor.visit("Product")
+    text = page.locator("#code-text").input_value()
+    visitor.set_json(text.replace("850, 700]", "1850, 700]").replace("#C0392B", "red"))
+    cup = page.locator(".element").nth(1)
+    cup.locator(".head").click()
+    expect(cup).to_contain_text("expected a coordinate from 0 to 1000, got 1850")
+    expect(cup).to_contain_text("expected a color such as")
+    expect(page.locator(".box").nth(1)).to_have_class(re.compile("wrong"))
+    expect(page.locator(".code-finding").first).to_contain_text("Line ")
+    visitor.render()
+    expect(page.locator("#render-note")).to_contain_text("needs mending")
+    expect(page.locator(".thumb")).to_have_count(0)
+
+
+def test_without_a_mouse(visitor: Visitor) -> None:
+    page = visitor.page
+    visitor.page.goto(visitor.address)
+    visitor.wait_for_model()
+    page.locator(".card").first.wait_for()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")  # from Poster over Product to Empty
+    page.keyboard.press("Enter")
+    expect(page.locator("dialog")).to_have_count(0)
+
+    def tab_to(selector: str) -> None:
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if page.locator(f"{selector}:focus").count():
+                return
+        raise AssertionError(f"the Tab key never reaches {selector}")
+
+    tab_to("#add-buttons button")
+    page.keyboard.press("Enter")
+    page.keyboard.type("A yellow star")  # the description has the focus
+    tab_to(".box")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press("Alt+ArrowRight")
+    assert visitor.elements() == [
+        {"type": "obj", "bbox": [310, 299, 610, 600], "desc": "A yellow star"}
+    ]
+    page.keyboard.press("Control+Enter")
+    visitor.wait_for_picture()
+    page.locator(".box").focus()
+    page.keyboard.press("Delete")
+    assert visitor.elements() == []
+    page.keyboard.press("Control+z")
+    assert len(visitor.elements()) == 1
+    page.keyboard.press("Escape")
+    expect(page.locator(".box.selected")).to_have_count(0)
+
+
+def test_plain_words_become_boxes(visitor: Visitor) -> None:
+    page = visitor.page
+    visitor.visit()
+    visitor.choose("How to describe the picture", "Plain words")
+    page.locator("#prompt").fill("a red heart above the word HELLO, and a fluffy dog")
+    visitor.choose_speed("Fast")
+    visitor.render()
+    visitor.wait_for_picture()
+    expect(page.locator("#render-note")).to_contain_text(re.compile("fluffy.*dog"))
+    page.locator("#to-boxes").click()
+    expect(page.locator(".box")).to_have_count(2)
+    assert [element.get("text") for element in visitor.elements()] == [None, "HELLO"]
+
+
+def test_compare_and_load(visitor: Visitor) -> None:
+    page = visitor.page
+    visitor.visit("Product")
+    visitor.choose_speed("Fast")
+    visitor.choose("Pictures at once", "2")
+    visitor.render()
+    visitor.wait_for_picture(2)
+    page.get_by_role("button", name="Compare two").click()
+    for i in range(2):
+        page.locator(".thumb").nth(i).click()
+    expect(page.locator(".compare-dialog tbody")).to_contain_text("Seed")
+    divider = page.get_by_label("Divider between picture A and picture B")
+    divider.press("End")
+    assert page.locator(".compare-field .above").evaluate("image => image.style.clipPath") in (
+        "inset(0px)",
+        "inset(0px 0% 0px 0px)",
+    )
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_have_count(0)
+    visitor.set_json('{"compositional_deconstruction": {"background": "", "elements": []}}')
+    page.locator(".thumb").first.click()
+    page.get_by_role("button", name="Load into editor").click()
+    assert [element.get("text") for element in visitor.elements()] == ["BREW", None]
+
+
+def test_stream_that_breaks_goes_on(visitor: Visitor) -> None:
+    resumed: list[str | None] = []
+
+    def break_first(route: Any) -> None:
+        resumed.append(route.request.headers.get("last-event-id"))
+        if len(resumed) > 1:
+            route.continue_()
+            return
+        event = 'id: 1\nevent: queued\ndata: {"position": 4, "eta_s": 9}\n\n'
+        route.fulfill(body=event, content_type="text/event-stream")
+
+    visitor.context.route("**/v1/jobs/*/events", break_first)
+    visitor.visit("Product")
+    visitor.choose_speed("Fast")
+    visitor.render()
+    visitor.wait_for_picture()
+    assert resumed == [None, "1"]
+
+
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_everything_fits_and_has_a_name(browser: Any, address: str, width: int) -> None:
+    visitor = Visitor(browser, address, viewport={"width": width, "height": 844})
+    page = visitor.page
+    visitor.visit("Poster")
+    for view in ("picture", "describe", "settings", "json", "gallery"):
+        button = page.locator(f".views [data-view={view}]")
+        if button.is_visible():
+            button.click()
+        if view == "describe":
+            page.locator(".element .head").first.click()
+        assert page.locator("html").evaluate("page => page.scrollWidth - innerWidth") <= 0
+        tree = page.locator("body").aria_snapshot()
+        # A control without a name is a line that ends with its role.
+        bare = re.findall(r"^\s*- (?:button|textbox|spinbutton|radio|slider|checkbox|combobox)"
+                          r"(?: \[[^\]]*\])*:?$", tree, re.MULTILINE)
+        assert bare == [], tree
+    assert re.search(r'button "Text 1, .HELLO., 9 % from the left, 7 % from the top', tree) or (
+        width == 390
+    )
+    visitor.context.close()
+    assert visitor.errors == []
