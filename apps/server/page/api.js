@@ -128,7 +128,9 @@ export async function follow(id, tell, lost, signal) {
     }
     if (signal.aborted) return;
     if (++drops > kMostDrops) {
-      throw new ServerError(0, { message: "The connection was lost. Reload the page to look again." });
+      throw new ServerError(0, {
+        message: "The connection was lost. Reload the page to look again.",
+      });
     }
     lost(true);
     const wait = kWaitsMs[Math.min(drops - 1, kWaitsMs.length - 1)];

@@ -112,7 +112,8 @@ export class Canvas {
     node.classList.toggle("at-top", shown.top < 40);
     node.classList.toggle("at-right", shown.left > 700);
     const title = titleOf(element) || "nothing yet";
-    node.setAttribute("aria-label", `${kindName(element)} ${i + 1}, ${title}, ${placeInWords(box)}`);
+    const name = `${kindName(element)} ${i + 1}, ${title}`;
+    node.setAttribute("aria-label", `${name}, ${placeInWords(box)}`);
     node.setAttribute("aria-pressed", String(isSelected));
     const tag = node.querySelector(".tag");
     tag.replaceChildren(icon(isText(element) ? "text" : "object"), h("span", {}, title));

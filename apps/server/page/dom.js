@@ -9,7 +9,8 @@ export function h(tag, properties = {}, ...children) {
     else if (key === "value" || key === "checked") element[key] = value;
     else element.setAttribute(key, value === true ? "" : value);
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  const isThere = (child) => child !== null && child !== undefined;
+  element.append(...children.flat(Infinity).filter(isThere));
   return element;
 }
 
@@ -22,9 +23,10 @@ const kIcons = {
   import: ["M12 15V3", "M7 8l5-5 5 5", "M4 15v5h16v-5"],
   save: ["M12 3v12", "M7 10l5 5 5-5", "M4 15v5h16v-5"],
   new: ["M12 5v14", "M5 12h14"],
-  help: ["M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18z", "M9.5 9.5a2.5 2.5 0 1 1 3.6 2.2c-.8.5-1.1 1-1.1 1.8",
-    "M12 17v.01"],
-  theme: ["M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18z", "M12 3v18", "M12 7l6-2", "M12 12h9", "M12 17l6 2"],
+  help: ["M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18z",
+    "M9.5 9.5a2.5 2.5 0 1 1 3.6 2.2c-.8.5-1.1 1-1.1 1.8", "M12 17v.01"],
+  theme: ["M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18z", "M12 3v18", "M12 7l6-2", "M12 12h9",
+    "M12 17l6 2"],
   eye: ["M2 12s4-7 10-7 10 7 10 7-4 7-10 7S2 12 2 12z", "M12 15a3 3 0 1 0 0-6 3 3 0 0 0 0 6z"],
   copy: ["M9 9h11v11H9z", "M15 9V4H4v11h5"],
   trash: ["M4 7h16", "M9 7V4h6v3", "M6 7l1 13h10l1-13"],
@@ -59,7 +61,8 @@ export function icon(name) {
 
 // A button with an icon alone.
 export function iconButton(name, label, onclick, more = {}) {
-  const button = h("button", { type: "button", class: "icon-button", ...more, onclick }, icon(name));
+  const properties = { type: "button", class: "icon-button", ...more, onclick };
+  const button = h("button", properties, icon(name));
   button.setAttribute("aria-label", label);
   button.title = label;
   return button;

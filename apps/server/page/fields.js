@@ -28,7 +28,8 @@ export function showNotes(notes, control, findings, hint = "") {
   const lines = findings.map(({ rule, severity }) =>
     h("p", { class: `finding ${severity}` }, rule));
   if (lines.length === 0 && hint) lines.push(h("p", { class: "hint" }, hint));
-  const said = (place) => [...place].map((line) => `${line.className}:${line.textContent}`).join("\n");
+  const said = (place) =>
+    [...place].map((line) => `${line.className}:${line.textContent}`).join("\n");
   if (said(notes.children) !== said(lines)) notes.replaceChildren(...lines);
   const isWrong = findings.some(({ severity }) => severity === "error");
   if (isWrong) control?.setAttribute("aria-invalid", "true");
@@ -45,8 +46,8 @@ export function choice({ label, name, options, onchange }) {
       onchange: () => onchange(value) });
     input.value = value;
     inputs.set(value, input);
-    node.append(h("label", {}, input,
-      h("span", {}, image ? icon(image) : null, h("span", {}, text), small ? h("small", {}, small) : null)));
+    node.append(h("label", {}, input, h("span", {}, image ? icon(image) : null,
+      h("span", {}, text), small ? h("small", {}, small) : null)));
   }
   return {
     node,

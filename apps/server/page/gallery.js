@@ -32,7 +32,7 @@ export class Gallery {
     this.urls = new Map();
     this.picked = null; // a Set while two are picked to compare
     this.shown = "";
-    this.compareButton = h("button", { type: "button", class: "quiet small", "aria-pressed": "false",
+    this.compareButton = h("button", { type: "button", class: "quiet small",
       onclick: () => this.pick(this.picked ? null : new Set()) }, icon("compare"), "Compare two");
     byId("gallery-tools").append(this.compareButton);
   }
@@ -100,7 +100,8 @@ export class Gallery {
     }
     const two = [...picked].map((id) => this.pictures.find((each) => each.id === id));
     this.pick(null);
-    compareDialog(two.map((each) => ({ ...each, url: this.urlOf(each), subject: subjectOf(each) })));
+    compareDialog(two.map((each) =>
+      ({ ...each, url: this.urlOf(each), subject: subjectOf(each) })));
   }
 
   open(picture) {

@@ -68,7 +68,8 @@ async function readPng(bytes) {
 function xmpTexts(packet) {
   const found = /<octet:metadata>([\s\S]*?)<\/octet:metadata>/.exec(packet);
   if (!found) return new Map();
-  const json = found[1].replace(/&(amp|lt|gt);/g, (_, name) => ({ amp: "&", lt: "<", gt: ">" })[name]);
+  const entities = { amp: "&", lt: "<", gt: ">" };
+  const json = found[1].replace(/&(amp|lt|gt);/g, (_, name) => entities[name]);
   return new Map(Object.entries(JSON.parse(json)));
 }
 

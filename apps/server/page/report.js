@@ -56,12 +56,13 @@ function kernelRow(report) {
 export function reportRows(picture) {
   const { request = {}, report } = picture;
   const steps = report?.steps ?? request.steps;
+  const speed = kSpeedNames.get(request.preset) ?? request.preset;
   const loras = (request.lora ?? []).map(({ name, strength }) => `${name} \u00d7 ${strength}`);
   const guidance = request.guidance ? [request.guidance].flat().join(", ") : "";
   return [
     ["Seed", String(picture.seed)],
     ["Size", `${picture.width} \u00d7 ${picture.height}`],
-    ["Speed", [kSpeedNames.get(request.preset) ?? request.preset, steps ? `${steps} steps` : ""].filter(Boolean).join(", ")],
+    ["Speed", [speed, steps ? `${steps} steps` : ""].filter(Boolean).join(", ")],
     ["Guidance", guidance],
     ["LoRAs", loras.join(", ")],
     ["Avoided", request.negative_prompt ?? ""],

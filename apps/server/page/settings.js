@@ -160,7 +160,8 @@ export class Settings extends EventTarget {
     const buttons = shapes.map(({ name, ratio, sides, value }) => {
       const shape = h("span", { class: "shape" });
       const longer = Math.max(...sides);
-      [shape.style.width, shape.style.height] = sides.map((s) => `${(kShapePixels * s) / longer}px`);
+      const [across, along] = sides.map((side) => `${(kShapePixels * side) / longer}px`);
+      Object.assign(shape.style, { width: across, height: along });
       const button = h("button", { type: "button", class: "size", "data-size": value,
         "aria-label": `${name}, ${sides.join(" by ")} pixels`,
         onclick: () => this.set("size", value) },

@@ -1,11 +1,11 @@
 // Keys that work anywhere on the page.
 
+const kTyping = "input:not([type='radio'], [type='checkbox']), textarea, select";
 const kTools = new Map([["v", "select"], ["o", "obj"], ["t", "text"]]);
 
 export function listenToKeys({ doc, stage, render }) {
   document.addEventListener("keydown", (event) => {
-    const isTyping = event.target.closest("input:not([type='radio'], [type='checkbox']), textarea, " +
-      "select");
+    const isTyping = event.target.closest(kTyping);
     const isOpen = document.querySelector("dialog[open]") !== null;
     if (isOpen) return;
     const isCommand = event.ctrlKey || event.metaKey;

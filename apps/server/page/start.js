@@ -43,7 +43,7 @@ export function startDialog(guide, { take, words, openFile }) {
     return [
       h("ol", { class: "steps" },
         h("li", {}, h("strong", {}, "Choose a start"), " below."),
-        h("li", {}, h("strong", {}, "Change it: "), "move the boxes, say what is in them, add more."),
+        h("li", {}, h("strong", {}, "Change it: "), "move the boxes, say what is in them."),
         h("li", {}, h("strong", {}, "Render."), " Change a word or a box, and render again.")),
       h("div", { class: "cards" }, cards),
       h("p", { class: "hint" }, "Or ", link("write a sentence", words), ", or ",

@@ -50,8 +50,8 @@ const kFull = [
     [
       thing([80, 180, 540, 820], "A large paper lantern in the shape of a carp, lit from within, " +
         "hanging from a thin string.", "#F25F4C", "#FFC857"),
-      letters([580, 100, 800, 900], "NIGHT\nMARKET", "Two stacked lines of heavy rounded capitals " +
-        "in cream, centred.", "#FFF4E0"),
+      letters([580, 100, 800, 900], "NIGHT\nMARKET", "Two stacked lines of heavy rounded " +
+        "capitals in cream, centred.", "#FFF4E0"),
       letters([850, 150, 920, 850], "Saturday 18 July \u00b7 from 19:00 \u00b7 Old Harbour",
         "One small line of plain sans-serif text in dark blue, centred."),
     ],
@@ -72,7 +72,7 @@ const kFull = [
         "cork and a narrow cream label.", "#2F4A36", "#E9E2D3"),
       letters([520, 430, 620, 570], "OLEA\n2026", "Small widely spaced serif capitals in gold on " +
         "the label, with the year below.", "#C9A227"),
-      thing([840, 250, 960, 750], "A rough-cut block of pale travertine that the bottle stands on."),
+      thing([840, 250, 960, 750], "A rough-cut block of pale travertine below the bottle."),
     ],
     {
       aesthetics: "minimal, premium, calm",

@@ -3,7 +3,8 @@ import { byId, h, icon } from "./dom.js";
 import { recall, remember } from "./store.js";
 
 const kViews = [["picture", "Picture", "picture"], ["describe", "Describe", "describe"],
-  ["settings", "Settings", "settings"], ["json", "JSON", "code"], ["gallery", "Gallery", "gallery"]];
+  ["settings", "Settings", "settings"], ["json", "JSON", "code"],
+  ["gallery", "Gallery", "gallery"]];
 const wide = matchMedia("(min-width: 1180px)");
 const small = matchMedia("(max-width: 699px)");
 
