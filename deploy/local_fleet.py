@@ -26,6 +26,13 @@ DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 CONFIGURE = Path(__file__).parent / "haproxy" / "configure.py"
 
 
+def split_arguments() -> tuple[list[str], list[str]]:
+    """Those of this program, and what follows --."""
+    words = sys.argv[1:]
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at + 1:]
+
+
 def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -180,12 +187,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", type=Path, help="octet")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("rest", nargs="*", help="arguments of octet serve, after --")
-    arguments = parser.parse_args()
+    own, of_octet = split_arguments()
+    arguments = parser.parse_args(own)
     if not find_haproxy():
         parser.error("haproxy is not installed; to install it: apt-get install haproxy")
     with tempfile.TemporaryDirectory(prefix="octet-fleet-") as folder:
-        fleet = Fleet(arguments.program, arguments.workers, Path(folder), arguments.rest)
+        fleet = Fleet(arguments.program, arguments.workers, Path(folder), of_octet)
         try:
             with fleet:
                 print(f"http://127.0.0.1:{fleet.port} with {arguments.workers} workers; "

@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from local_fleet import ask, tell, wait_until  # noqa: E402
+from local_fleet import ask, split_arguments, tell, wait_until  # noqa: E402
 
 CHECKED = ("blocking", "idle", "short")  # the other backends follow these
 METRIC = re.compile(r"^(octet_\w+) ([0-9.e+-]+)$", re.MULTILINE)
@@ -77,10 +77,10 @@ def main() -> int:
     parser.add_argument("workers", nargs="+", metavar="NAME=HOST:PORT")
     parser.add_argument("--socket", type=Path, default=Path("/run/haproxy/octet.sock"))
     parser.add_argument("--linger", type=float, default=5)
-    if "--" not in sys.argv:
+    own, command = split_arguments()
+    arguments = parser.parse_args(own)
+    if not command:
         parser.error("expected the command that restarts a worker, after --")
-    at = sys.argv.index("--")
-    arguments, command = parser.parse_args(sys.argv[1:at]), sys.argv[at + 1:]
     for worker in arguments.workers:
         name, _, address = worker.partition("=")
         number = re.sub(r"[^0-9]", "", name)
