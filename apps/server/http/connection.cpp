@@ -12,6 +12,9 @@
 
 namespace octet::server::http {
 
+// After the end of what a client sends, until all of it has been read.
+constexpr std::chrono::milliseconds kTimeToReadTheRest(200);
+
 Connection::Connection(std::shared_ptr<Core> core_of_all, int socket, uint64_t number,
                        std::string address)
     : core(std::move(core_of_all)), fd(socket), id(number), peer(std::move(address)) {}
@@ -84,7 +87,11 @@ void Connection::refuse_slow(std::unique_lock<std::mutex>& lock) {
 void Connection::check_clock(Clock::time_point now) {
   const Limits& limits = core->options.limits;
   std::unique_lock lock(mutex);
-  if (closed || gone || handle == nullptr) return;
+  if (closed || broken || handle == nullptr) return;
+  // libmicrohttpd may have missed the end: it takes a read that got less than it could for the
+  // last.
+  const bool can_get_more = phase_ == Phase::kIdle || phase_ == Phase::kReading;
+  if (gone && can_get_more && now - left_ > kTimeToReadTheRest) return break_off_locked();
   const double seconds = std::chrono::duration<double>(now - since_).count();
   switch (phase_) {
     case Phase::kIdle:
@@ -118,6 +125,7 @@ void Connection::client_left() {
   // While it reads, libmicrohttpd sees it itself; an answer that is being sent may still arrive at
   // a client that closes only its own side.
   gone = true;
+  left_ = Clock::now();
   if (phase_ == Phase::kStreaming) {
     break_off_locked();
   } else {

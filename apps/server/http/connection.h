@@ -68,6 +68,7 @@ class Connection {
   Phase phase_ = Phase::kIdle;
   bool suspended_ = false;
   Clock::time_point since_ = Clock::now();  // of the phase, or of the last progress in it
+  Clock::time_point left_ = {};
   Traffic before_ = {};
 };
 

@@ -149,8 +149,9 @@ MHD_Result Transaction::go_on() {
 }
 
 void Transaction::call_handler() {
+  const auto exchange = make_exchange(shared_from_this());
   try {
-    core_->options.handle(make_exchange(shared_from_this()));
+    core_->options.handle(exchange);
   } catch (...) {
     refuse({500, "the server failed at this request"});
   }

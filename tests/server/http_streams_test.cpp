@@ -1,0 +1,259 @@
+// Answers in pieces, and clients that leave before the end of theirs.
+#include <gtest/gtest.h>
+
+#include "server/http_host.h"
+
+namespace octet::server::http {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// Handlers leave their streams here.
+struct OpenStreams {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Stream>> streams;
+  std::atomic<int> gone{0};
+
+  HttpHost::Handler opener() {
+    return [this](const std::shared_ptr<Exchange>& exchange) {
+      exchange->on_gone([this] { ++gone; });
+      const std::lock_guard lock(mutex);
+      streams.push_back(exchange->stream(200, {{"Content-Type", "text/event-stream"}}));
+    };
+  }
+  std::shared_ptr<Stream> stream(size_t index = 0) {
+    EXPECT_TRUE(comes_true([&] {
+      const std::lock_guard lock(mutex);
+      return streams.size() > index;
+    }));
+    const std::lock_guard lock(mutex);
+    return streams.at(index);
+  }
+};
+
+TEST(HttpStreams, SendsEachPieceAtOnce) {
+  HttpHost host;
+  OpenStreams open;
+  host.on("/events", open.opener());
+  host.start();
+  HttpClient client = host.client();
+  auto start = steady_clock::now();
+  client.send(get_request("/events"));
+  // The head does not wait for the first piece.
+  EXPECT_NE(client.read_until("\r\n\r\n").find("text/event-stream"), std::string::npos);
+  EXPECT_LT(seconds_since(start), 0.05);
+  const auto stream = open.stream();
+  EXPECT_EQ(host.server().counts().streams, 1);
+  for (int i = 0; i < 5; ++i) {
+    const std::string piece = "data: " + std::to_string(i) + "\n\n";
+    start = steady_clock::now();
+    stream->write(piece);
+    EXPECT_FALSE(client.read_until(piece).empty());
+    EXPECT_LT(seconds_since(start), 0.05);
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_EQ(stream->waiting(), 0u);
+  stream->end();
+  stream->write("after the end");
+  EXPECT_EQ(client.read_until("0\r\n\r\n"), "\r\n0\r\n\r\n");
+  EXPECT_TRUE(comes_true([&] { return host.server().counts().streams == 0; }));
+  // The connection is as good as new.
+  EXPECT_EQ(client.get("/").status, 200);
+  EXPECT_EQ(open.gone, 0);
+  EXPECT_EQ(host.log()[0].bytes, 5u * 9);
+}
+
+TEST(HttpStreams, CarriesManyBytesOfAnotherThread) {
+  HttpHost host;
+  std::string all;
+  for (int i = 0; i < 200'000; ++i) all += std::to_string(i) + "\n";
+  host.on("/numbers", [&](const std::shared_ptr<Exchange>& exchange) {
+    host.later([&, stream = exchange->stream(200, {})] {
+      for (size_t at = 0; at < all.size(); at += 1000) {
+        stream->write(std::string_view(all).substr(at, 1000));
+      }
+      stream->end();
+    });
+  });
+  host.start();
+  HttpClient client = host.client();
+  const ClientAnswer answer = client.get("/numbers");
+  EXPECT_TRUE(answer.was_chunked);
+  EXPECT_EQ(answer.body, all);
+}
+
+TEST(HttpStreams, DisconnectsAReaderWhoLetsTooMuchWait) {
+  ServerOptions options;
+  options.limits.stream_bytes = 1'000'000;
+  HttpHost host(options);
+  OpenStreams open;
+  host.on("/events", open.opener());
+  host.start();
+  HttpClient client = host.client();
+  client.set_small_window();
+  client.send(get_request("/events"));
+  const auto stream = open.stream();
+  const std::string piece(10'000, 'x');
+  size_t most = 0;
+  EXPECT_TRUE(comes_true([&] {
+    stream->write(piece);
+    most = std::max(most, stream->waiting());
+    return open.gone == 1;
+  }));
+  EXPECT_GT(most, 500'000u);
+  EXPECT_LE(most, 1'000'000u);
+  EXPECT_EQ(host.server().counts().disconnected, 1u);
+  EXPECT_TRUE(comes_true([&] { return host.server().counts().connections == 0; }));
+  stream->write(piece);
+  stream->end();
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(open.gone, 1);
+}
+
+TEST(HttpStreams, NoticesThatAReaderHasLeft) {
+  HttpHost host;
+  OpenStreams open;
+  host.on("/events", open.opener());
+  host.start();
+  int expected = 0;
+  for (const bool rudely : {false, true}) {
+    HttpClient client = host.client();
+    client.send(get_request("/events"));
+    client.read_until("\r\n\r\n");
+    const auto start = steady_clock::now();
+    rudely ? client.leave_rudely() : client.leave();
+    ++expected;
+    EXPECT_TRUE(comes_true([&] { return open.gone == expected; }));
+    EXPECT_LT(seconds_since(start), 0.2);
+  }
+  EXPECT_EQ(host.server().counts().streams, 0);
+  open.stream()->write("nobody reads this");
+}
+
+TEST(HttpStreams, NoticesThatAClientLeavesWhileItWaits) {
+  HttpHost host;
+  std::shared_ptr<Exchange> kept;
+  std::atomic<int> gone{0};
+  std::atomic<bool> has_arrived{false};
+  host.on("/later", [&](std::shared_ptr<Exchange> exchange) {
+    exchange->on_gone([&] { ++gone; });
+    kept = std::move(exchange);
+    has_arrived = true;
+  });
+  host.start();
+  HttpClient client = host.client();
+  client.send(get_request("/later"));
+  ASSERT_TRUE(comes_true([&] { return has_arrived.load(); }));
+  std::this_thread::sleep_for(milliseconds(20));
+  const auto start = steady_clock::now();
+  client.leave();
+  EXPECT_TRUE(comes_true([&] { return gone == 1; }));
+  EXPECT_LT(seconds_since(start), 0.2);
+  EXPECT_TRUE(host.logs(499));
+  EXPECT_EQ(host.server().counts().disconnected, 1u);
+  // Too late for an answer, and for a second callback: that one comes at once.
+  kept->answer(text_response(200, "to nobody"));
+  kept->on_gone([&] { gone += 10; });
+  EXPECT_EQ(gone, 11);
+}
+
+TEST(HttpStreams, ACallbackIsForgottenWithTheAnswer) {
+  HttpHost host;
+  const auto held = std::make_shared<int>(1);
+  std::atomic<int> gone{0};
+  host.on("/now", [&](const std::shared_ptr<Exchange>& exchange) {
+    exchange->on_gone([&, kept = held, itself = exchange] { ++gone; });
+    exchange->answer(text_response(200, "done"));
+  });
+  host.start();
+  HttpClient client = host.client();
+  EXPECT_EQ(client.get("/now").status, 200);
+  client.leave();
+  EXPECT_TRUE(comes_true([&] { return held.use_count() == 1; }));
+  EXPECT_EQ(gone, 0);
+}
+
+TEST(HttpStreams, ManyClientsLeaveAtAnyTime) {
+  HttpHost host;
+  OpenStreams open;
+  host.on("/events", open.opener());
+  host.start();
+  std::atomic<bool> ends{false};
+  host.later([&] {
+    while (!ends) {
+      std::vector<std::shared_ptr<Stream>> streams;
+      {
+        const std::lock_guard lock(open.mutex);
+        streams = open.streams;
+      }
+      for (const auto& stream : streams) stream->write("data: x\n\n");
+      std::this_thread::yield();
+    }
+  });
+  constexpr int kClients = 60;
+  for (int i = 0; i < kClients; ++i) {
+    HttpClient client = host.client();
+    client.send(get_request("/events"));
+    if (i % 3 != 0) client.read_until("data: x\n\n");
+    i % 2 == 0 ? client.leave() : client.leave_rudely();
+  }
+  EXPECT_TRUE(comes_true([&] { return host.server().counts().connections == 0; }));
+  ends = true;
+  // Those that were reset before their request was read have never been handled.
+  EXPECT_EQ(open.gone, host.handled());
+  EXPECT_GE(open.gone, kClients / 2);
+  EXPECT_EQ(host.server().counts().streams, 0);
+}
+
+TEST(HttpStreams, RefusesMoreThanItAllows) {
+  ServerOptions options;
+  options.limits.streams = 2;
+  options.refusal = {};
+  HttpHost host(options);
+  OpenStreams open;
+  host.on("/events", open.opener());
+  host.start();
+  HttpClient first = host.client(), second = host.client(), third = host.client();
+  for (HttpClient* client : {&first, &second}) {
+    client->send(get_request("/events"));
+    client->read_until("\r\n\r\n");
+  }
+  const ClientAnswer refused = third.get("/events");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.body, "refused: as many streams are open as the server allows");
+  // Whoever writes to it is told that nobody reads.
+  EXPECT_TRUE(comes_true([&] { return open.gone == 1; }));
+  open.stream(2)->write("to nobody");
+  first.leave();
+  EXPECT_TRUE(comes_true([&] { return host.server().counts().streams == 1; }));
+  third.send(get_request("/events"));
+  EXPECT_EQ(third.read_until("\r\n\r\n").substr(9, 3), "200");
+}
+
+TEST(HttpStreams, BreaksOffOneThatIsForgotten) {
+  HttpHost host;
+  host.on("/forgotten", [](const std::shared_ptr<Exchange>& exchange) {
+    exchange->stream(200, {})->write("half of it");
+  });
+  host.start();
+  HttpClient client = host.client();
+  client.send(get_request("/forgotten"));
+  const std::string all = client.read_to_end();
+  EXPECT_EQ(all.find("0\r\n\r\n", all.find("\r\n\r\n") + 4), std::string::npos);
+}
+
+TEST(HttpStreams, GivesOnlyAHeadToHead) {
+  HttpHost host;
+  OpenStreams open;
+  host.on("/events", open.opener());
+  host.start();
+  HttpClient client = host.client();
+  client.send("HEAD /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(client.answer(true).status, 200);
+  EXPECT_EQ(client.get("/").status, 200);
+  EXPECT_EQ(host.server().counts().streams, 0);
+}
+
+}  // namespace
+}  // namespace octet::server::http
