@@ -221,10 +221,12 @@ TEST(HttpAnswers, NoHeaderCanHoldASecondOne) {
 
 TEST(HttpAnswers, ServesOldClients) {
   HttpHost host;
-  host.on("/stream", [](const std::shared_ptr<Exchange>& exchange) {
-    const auto stream = exchange->stream(200, {});
-    stream->write("a stream");
-    stream->end();
+  host.on("/stream", [&](const std::shared_ptr<Exchange>& exchange) {
+    host.later([stream = exchange->stream(200, {})] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      stream->write("a stream");
+      stream->end();
+    });
   });
   host.start();
   HttpClient plain = host.client(), streaming = host.client();
@@ -232,6 +234,10 @@ TEST(HttpAnswers, ServesOldClients) {
   EXPECT_TRUE(plain.read_to_end().ends_with("\r\n\r\npath /old"));
   streaming.send("GET /stream HTTP/1.0\r\n\r\n");
   EXPECT_TRUE(streaming.read_to_end().ends_with("\r\n\r\na stream"));
+  plain.leave();
+  streaming.leave();
+  EXPECT_TRUE(comes_true([&] { return host.server().counts().connections == 0; }));
+  EXPECT_EQ(host.server().counts().disconnected, 0u);
 }
 
 TEST(HttpAnswers, SaysWhereItCannotListen) {

@@ -50,8 +50,8 @@ std::optional<Refusal> Transaction::read_head(const char* method, const char* ve
   request_.method = method;
   MHD_get_connection_values_n(connection_->handle, MHD_HEADER_KIND, &add_request_header,
                               &request_.headers);
-  const bool is_1_1 = std::string_view(version) != "HTTP/1.0";
-  if (auto refusal = read_framing(request_, is_1_1, framing_)) return refusal;
+  is_1_1_ = std::string_view(version) != "HTTP/1.0";
+  if (auto refusal = read_framing(request_, is_1_1_, framing_)) return refusal;
   return read_target(connection_->target, request_);
 }
 
@@ -200,15 +200,25 @@ ssize_t Transaction::read_stream(void* self, uint64_t, char* into, size_t room) 
 
 ssize_t Transaction::read_stream(char* into, size_t room) {
   const std::lock_guard lock(connection_->mutex);
-  if (connection_->gone || stream_broken_) return MHD_CONTENT_READER_END_WITH_ERROR;
+  if (connection_->gone || stream_broken_) return close_locked(MHD_CONTENT_READER_END_WITH_ERROR);
   if (queue_.size() > 0) {
     const size_t count = queue_.take(into, room);
     sent_ += count;
     return static_cast<ssize_t>(count);
   }
-  if (stream_ended_) return MHD_CONTENT_READER_END_OF_STREAM;
+  if (stream_ended_) {
+    constexpr ssize_t kEnd = MHD_CONTENT_READER_END_OF_STREAM;
+    return is_1_1_ ? kEnd : close_locked(kEnd);  // before 1.1 the end of the connection tells it
+  }
   connection_->push_locked();
-  return connection_->suspend_locked() ? 0 : MHD_CONTENT_READER_END_WITH_ERROR;
+  return connection_->suspend_locked() ? 0 : close_locked(MHD_CONTENT_READER_END_WITH_ERROR);
+}
+
+ssize_t Transaction::close_locked(ssize_t reason) {
+  // Without a clock libmicrohttpd (0.9.75) forgets a connection that its reader ends after it has
+  // been suspended: its socket stays open for ever. With one of a second it looks after it.
+  MHD_set_connection_option(connection_->handle, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
+  return reason;
 }
 
 void Transaction::complete(bool sent) {

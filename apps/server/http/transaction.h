@@ -66,12 +66,14 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   MHD_Result queue(int status, uint64_t size, Reply reply);
   static ssize_t read_stream(void* self, uint64_t position, char* into, size_t room);
   ssize_t read_stream(char* into, size_t room);
+  ssize_t close_locked(ssize_t reason);
 
   const std::shared_ptr<Connection> connection_;
   const std::shared_ptr<Core> core_;
   const Clock::time_point started_ = Clock::now();
   Request request_;
   Framing framing_;
+  bool is_1_1_ = true;
   bool drops_body_ = false;
   bool handled_ = false;
 
