@@ -1,0 +1,1 @@
+"""The parts of serve_soak.py."""
