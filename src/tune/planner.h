@@ -43,6 +43,8 @@ class Planner {
   const GemmPlan& choose(const GemmProblem& problem, const std::vector<Candidate>& candidates,
                          const std::function<Trial()>& begin_trial);
 
+  // In memory or, where that counts, in the file.
+  bool has_plan(const GemmProblem& problem, const std::vector<Candidate>& candidates);
   // Whether choose() would begin a trial.
   bool would_measure(const GemmProblem& problem, const std::vector<Candidate>& candidates);
 
@@ -62,8 +64,6 @@ class Planner {
   const Plans& known();
 
  private:
-  // In memory or, where that counts, in the file.
-  bool has_plan(const GemmProblem& problem, const std::vector<Candidate>& candidates);
   GemmPlan make_plan(const GemmProblem& problem, const std::vector<Candidate>& candidates,
                      const std::function<Trial()>& begin_trial);
   std::optional<GemmPlan> from_file(const GemmProblem& problem,

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "backend/gemm_run.h"
 #include "backend/gemm_tuning.h"
 #include "base/thread_pool.h"
 #include "cuda/cuda_support.h"
@@ -218,6 +219,19 @@ TEST_F(PlanFile, ServesTheNextProcess) {
   EXPECT_EQ(plan(tune::TuneMode::off).source, GemmPlan::Source::file);
   EXPECT_EQ(plan(tune::TuneMode::all).source, GemmPlan::Source::tuned);
   EXPECT_TRUE(lines_.empty()) << lines_[0];
+}
+
+// Each caption has another number of tokens: the first of them measures, those like it do not.
+TEST_F(PlanFile, SimilarNumbersOfRowsShareAPlan) {
+  const auto backend = make_cuda_backend({.tune = tune::TuneMode::missing});
+  for (const int64_t m : {1100, 1279, 1200, 1280}) {
+    GemmRun({m, 64, 256}, 1).compare(*backend, DType::bf16, Fusion::none);
+  }
+  std::ifstream in(file());
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  size_t plans = 0;
+  for (size_t at = 0; (at = text.find("\"date\"", at)) != text.npos; ++at) ++plans;
+  EXPECT_EQ(plans, 1u) << text;
 }
 
 TEST_F(PlanFile, DamageNeverBreaksARun) {

@@ -32,8 +32,9 @@ class AtHome {
   Caller* caller_;
 };
 
-// The rows of activations with which a caller's problem is measured. Each prompt has a different
-// number of tokens, and similar numbers run best on the same kernel.
+// The rows of activations with which a problem is measured that has no plan of its own. Each prompt
+// has another number of tokens, and similar numbers run best on the same kernel: a server that
+// measured each number took seconds for every new caption.
 int64_t representative_rows(int64_t m) {
   if (m <= 16) return m;
   const int64_t step = m <= 128 ? 16 : m <= 1024 ? 128 : 256;
@@ -118,27 +119,29 @@ const GemmCandidate& GemmChooser::choose(const GemmProblem& problem) {
     const std::string refusal = launcher_.refusal(*candidate, problem);
     check(refusal.empty(), "gemm: {} was forced but cannot run {}: {}", candidate->name,
           problem.to_string(), refusal);
-  } else if (device_->caller() != nullptr) {
-    return choose_for_caller(problem);
   } else {
-    candidate = &find_candidate(measured_plan(problem).kernel);
+    return choose_by_plan(problem);
   }
   chosen_[problem] = candidate;
   return *candidate;
 }
 
-const GemmCandidate& GemmChooser::choose_for_caller(const GemmProblem& problem) {
+const GemmCandidate& GemmChooser::choose_by_plan(const GemmProblem& problem) {
+  std::vector<tune::Candidate> candidates = candidates_for(problem);
+  check_any(candidates, problem);
   GemmProblem measured = problem;
-  measured.m = representative_rows(problem.m);
+  if (!planner_.has_plan(problem, candidates)) {
+    measured.m = representative_rows(problem.m);
+    std::vector<tune::Candidate> of_measured = candidates_for(measured);
+    // Rounded up, the activations may be too large for any kernel.
+    if (of_measured.empty()) {
+      measured = problem;
+    } else {
+      candidates = std::move(of_measured);
+    }
+  }
   const GemmPlan* plan = planner_.find(measured);
   if (plan == nullptr) {
-    // Rounded up, the activations may be too large for any kernel.
-    std::vector<tune::Candidate> candidates = candidates_for(measured);
-    if (candidates.empty()) {
-      measured = problem;
-      candidates = candidates_for(problem);
-      check_any(candidates, problem);
-    }
     plan = adopted_plan(measured, candidates);
     const bool measures = plan == nullptr && planner_.would_measure(measured, candidates);
     if (measures && device_->is_capturing()) {

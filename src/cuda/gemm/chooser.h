@@ -32,7 +32,7 @@ class GemmChooser {
                                 const std::vector<tune::Candidate>& candidates);
   const GemmPlan* adopted_plan(const GemmProblem& problem,
                                const std::vector<tune::Candidate>& candidates);
-  const GemmCandidate& choose_for_caller(const GemmProblem& problem);
+  const GemmCandidate& choose_by_plan(const GemmProblem& problem);
   std::vector<tune::Candidate> candidates_for(const GemmProblem& problem);
   // Throws Error with a reason if there is none.
   void check_any(const std::vector<tune::Candidate>& candidates, const GemmProblem& problem);
