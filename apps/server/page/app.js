@@ -237,6 +237,7 @@ const gallery = new Gallery({
 });
 stage.onShown = (picture) => {
   gallery.mark(picture?.id ?? "");
+  remember("shown", picture?.id ?? null);
   if (!picture) canvas.setRatio(...settings.size);
 };
 settings.addEventListener("change", () => canvas.setRatio(...settings.size));
@@ -328,4 +329,6 @@ pane.update();
 showMode();
 showTools();
 await gallery.update();
+const former = gallery.pictures.find(({ id }) => id === recall("shown"));
+if (former) stage.showPicture(former, subjectOf(former));
 await meet();

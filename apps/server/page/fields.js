@@ -27,7 +27,9 @@ export function textField({ label, rows = 1, placeholder = "", hint = "", oninpu
 export function showNotes(notes, control, findings, hint = "") {
   const lines = findings.map(({ rule, severity }) =>
     h("p", { class: `finding ${severity}` }, rule));
-  if (lines.length === 0 && hint) lines.push(h("p", { class: "hint" }, hint));
+  if (lines.length === 0 && hint) {
+    lines.push(h("p", { class: hint.rule ? "finding warning" : "hint" }, hint.rule ?? hint));
+  }
   const said = (place) =>
     [...place].map((line) => `${line.className}:${line.textContent}`).join("\n");
   if (said(notes.children) !== said(lines)) notes.replaceChildren(...lines);

@@ -12,6 +12,9 @@ const kMostThings = 4;
 const kMostLetters = 8;
 const kLetters = /^[a-zA-Z0-9!?&%+-]*$/;
 
+const warning = (rule) => ({ rule, severity: "warning" });
+
+// Its sentences are plain hints, or warnings as the check of a caption has them.
 export class Guide {
   constructor() {
     this.isSmall = false;
@@ -20,10 +23,6 @@ export class Guide {
   // The model as /v1/models tells of it.
   take(model) {
     this.isSmall = model?.prompt === "words";
-  }
-
-  get things() {
-    return this.isSmall ? kThings : [];
   }
 
   get example() {
@@ -41,18 +40,26 @@ export class Guide {
   aboutLetters(element) {
     if (!this.isSmall) return "Enter begins a new line.";
     const text = textIn(element, "text");
-    if (/\s/.test(text)) return "This small model paints one word per box: add another box.";
+    if (/\s/.test(text)) return warning("This small model paints a word per box: add another box.");
     if (text.length > kMostLetters) {
-      return `This small model paints up to ${kMostLetters} letters; this has ${text.length}.`;
+      return warning(`This small model paints up to ${kMostLetters} letters, not ${text.length}.`);
     }
-    if (!kLetters.test(text)) return "This small model paints plain letters and digits alone.";
-    return "One word of up to 8 letters.";
+    if (!kLetters.test(text)) {
+      return warning("This small model paints plain letters and digits alone.");
+    }
+    return `One word of up to ${kMostLetters} letters.`;
   }
 
   aboutThing(element) {
-    if (!this.isSmall || isText(element)) return "";
-    const text = textIn(element, "desc");
-    return text.trim() !== "" && kNames.test(text) ? "" : `It paints: ${kThings.join(", ")}.`;
+    if (this.ideasFor(element).length === 0) return "";
+    return textIn(element, "desc").trim() === "" ? "Say which thing, or choose one:"
+      : warning("This small model does not know that. It paints:");
+  }
+
+  // What the thing could be, as long as it is nothing that the model knows.
+  ideasFor(element) {
+    if (!this.isSmall || isText(element)) return [];
+    return kNames.test(textIn(element, "desc")) ? [] : kThings;
   }
 
   aboutBackground() {
@@ -61,6 +68,6 @@ export class Guide {
 
   aboutAll(elements) {
     return this.isSmall && elements.length > kMostThings
-      ? `This small model paints up to ${kMostThings} things; here are ${elements.length}.` : "";
+      ? `This small model paints up to ${kMostThings} things well; here are ${elements.length}.` : "";
   }
 }

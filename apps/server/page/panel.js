@@ -51,13 +51,14 @@ export class Panel {
     row.text = textField({ label: "Letters to paint", rows: 2, oninput: set("text"),
       placeholder: "HELLO" });
     row.desc = textField({ label: "Description", rows: 2, oninput: set("desc") });
+    row.ideas = h("div", { class: "ideas" });
     row.palette = paletteField({ label: "Colours", most: kMostElementColours,
       onchange: (palette, tag) => this.edit(index, tag && `${tag} ${index}`, (element) =>
         setElement(element, "color_palette", palette)) });
     row.place = this.makePlace(index);
     row.general = h("div", { class: "notes" });
     row.body = h("div", { class: "body stack" }, row.general, row.kind.node, row.text.node,
-      row.desc.node, row.palette.node, row.place.node, this.makeTools(index));
+      row.desc.node, row.ideas, row.palette.node, row.place.node, this.makeTools(index));
     row.node = h("li", { class: "element" }, row.head, row.body);
     return row;
   }
@@ -129,9 +130,20 @@ export class Panel {
     row.desc.control.placeholder = isText(element)
       ? "How the letters look" : "What is here, and how it looks";
     row.desc.show(textIn(element, "desc"), about("desc"), this.guide.aboutThing(element));
+    this.showIdeas(row, this.guide.ideasFor(element));
     row.palette.show(paletteOf(element), about("color_palette"));
     showNotes(row.general, null, [...about(""), ...about("type")]);
     this.showPlace(row.place, boxOf(element), about("bbox"));
+  }
+
+  showIdeas({ ideas, index, desc }, things) {
+    ideas.hidden = things.length === 0;
+    if (ideas.childElementCount > 0 || things.length === 0) return;
+    ideas.append(...things.map((thing) =>
+      h("button", { type: "button", class: "idea", onclick: () => {
+        this.edit(index, "", (element) => setElement(element, "desc", `A ${thing}`));
+        desc.control.focus();
+      } }, thing)));
   }
 
   showPlace({ grid, give, inputs, notes }, box, findings) {

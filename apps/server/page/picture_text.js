@@ -3,7 +3,7 @@
 
 const kPngBegin = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 const kXmpHeader = "http://ns.adobe.com/xap/1.0/\0";
-const kMostTextBytes = 16 << 20; // unpacked, of one text
+const kMostTextBytes = 16 << 20; // unpacked, of all texts
 
 const latin1 = (bytes) => {
   let text = "";
@@ -12,7 +12,7 @@ const latin1 = (bytes) => {
 };
 const utf8 = (bytes) => new TextDecoder("utf-8").decode(bytes);
 
-async function inflated(bytes) {
+async function inflated(bytes, most) {
   const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   const parts = [];
   let size = 0;
@@ -21,7 +21,7 @@ async function inflated(bytes) {
     const { done, value } = await reader.read();
     if (done) break;
     size += value.length;
-    if (size > kMostTextBytes) throw new Error("The picture has too much text.");
+    if (size > most) throw new Error("The picture has too much text.");
     parts.push(value);
   }
   return new Uint8Array(await new Blob(parts).arrayBuffer());
@@ -34,20 +34,21 @@ function named(bytes) {
     bytes.subarray(end + 1)];
 }
 
-async function pngText(type, data) {
+async function pngText(type, data, most) {
   const [key, rest] = named(data);
   if (type === "tEXt") return [latin1(key), latin1(rest)];
-  if (type === "zTXt") return [latin1(key), latin1(await inflated(rest.subarray(1)))];
+  if (type === "zTXt") return [latin1(key), latin1(await inflated(rest.subarray(1), most))];
   const isPacked = rest[0] === 1;
   const [, afterLanguage] = named(rest.subarray(2));
   const [, text] = named(afterLanguage);
-  return [latin1(key), utf8(isPacked ? await inflated(text) : text)];
+  return [latin1(key), utf8(isPacked ? await inflated(text, most) : text)];
 }
 
 async function readPng(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const found = { width: 0, height: 0, texts: new Map() };
   let at = kPngBegin.length;
+  let left = kMostTextBytes;
   while (at + 12 <= bytes.length) {
     const length = view.getUint32(at);
     const type = latin1(bytes.subarray(at + 4, at + 8));
@@ -57,7 +58,8 @@ async function readPng(bytes) {
       found.width = view.getUint32(at + 8);
       found.height = view.getUint32(at + 12);
     } else if (["tEXt", "zTXt", "iTXt"].includes(type)) {
-      const [key, text] = await pngText(type, data);
+      const [key, text] = await pngText(type, data, left);
+      left -= text.length;
       if (!found.texts.has(key)) found.texts.set(key, text);
     }
     at += 12 + length;

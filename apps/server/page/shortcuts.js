@@ -25,7 +25,11 @@ export function listenToKeys({ doc, stage, render }) {
     }
     if (key === "escape" && !event.defaultPrevented) {
       if (stage.tool !== "select") stage.setTool("select");
-      else doc.select(-1);
+      else {
+        const row = event.target.closest(".element");
+        doc.select(-1);
+        row?.querySelector(".head").focus();
+      }
       return;
     }
     if (isCommand || event.altKey || isTyping) return;

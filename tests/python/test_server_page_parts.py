@@ -1,0 +1,206 @@
+"""What the page is made of: its files, its reading of JSON and of pictures, the key of a server."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import urllib.request
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_server import CHROMIUM, Visitor, ask, open_browser, serving
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="the page is tested with playwright, which is not installed"
+)
+if CHROMIUM is None:
+    pytest.skip("the page is tested in chromium, which is not installed", allow_module_level=True)
+
+KEY = "a-key-for-this-test-alone"
+TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+@pytest.fixture(scope="module")
+def address(built_program: Any) -> Iterator[str]:
+    with serving(built_program("octet"), "--no-warm-up") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as play:
+        browser = open_browser(play)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any, address: str) -> Iterator[Any]:
+    visitor = Visitor(browser, address)
+    visitor.visit()
+    yield visitor.page
+    visitor.context.close()
+    assert visitor.errors == []
+
+
+def test_every_file_of_the_folder_is_served(address: str, repository: Path) -> None:
+    files = [
+        file
+        for file in (repository / "apps/server/page").iterdir()
+        if file.suffix in TYPES and file.name != "index.html"
+    ]
+    assert len(files) > 20
+    for file in files:
+        with urllib.request.urlopen(f"{address}/page/{file.name}") as answer:
+            assert answer.read() == file.read_bytes(), file.name
+            assert answer.headers["Content-Type"].startswith(TYPES[file.suffix])
+
+
+def through(page: Any, text: str) -> str:
+    """The text that the page's own reader and writer make of it."""
+    return page.evaluate(
+        """async (text) => {
+          const { parseJson, jsonText } = await import("/page/json_text.js");
+          return jsonText(parseJson(text).value);
+        }""",
+        text,
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1, 1.0, -0, 1e3, 0.1, 12345678901234567890, 1.50, -1E+2]",
+        '{\n  "10": 1,\n  "2": 2,\n  "__proto__": 3,\n  "a b": null\n}',
+        '"\\u201cquotes\\u201d, \\n and \\\\ and \\u0001"',
+        "[true, false, null, []]",
+        "{}",
+    ],
+)
+def test_json_comes_back_as_it_was(page: Any, text: str) -> None:
+    assert through(page, text) == text.replace("\\u201c", "\u201c").replace("\\u201d", "\u201d")
+
+
+@pytest.mark.parametrize("example", ["poster", "product", "photo", "icons", "sticker", "sign"])
+def test_examples_come_back_as_they_were(page: Any, repository: Path, example: str) -> None:
+    text = (repository / f"examples/{example}.json").read_text(encoding="utf-8")
+    assert through(page, text) + "\n" == text
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('{"a": 1, "a": 2}', 'the key "a" is there twice'),
+        ('{"a" 1}', 'expected ":", found "1"'),
+        ("[1, 2", 'expected "," or "]", found the end'),
+        ("[01]", 'expected "," or "]", found "1"'),
+        ('"open', "the text in quotes is not closed, or has a wrong escape"),
+        ("[" * 200, "it is nested too deeply"),
+        ("", "expected a value, found the end"),
+    ],
+)
+def test_broken_json_is_named(page: Any, text: str, fault: str) -> None:
+    found = page.evaluate(
+        """async (text) => {
+          const { parseJson } = await import("/page/json_text.js");
+          try { parseJson(text); } catch (fault) { return fault.message; }
+        }""",
+        text,
+    )
+    assert found == fault
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def texts_in(page: Any, file: bytes) -> dict[str, str] | str | None:
+    return page.evaluate(
+        """async (base64) => {
+          const { readPictureTexts } = await import("/page/picture_text.js");
+          const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+          try {
+            const found = await readPictureTexts(bytes);
+            return found && Object.fromEntries(found.texts);
+          } catch (error) { return "error"; }
+        }""",
+        base64.b64encode(file).decode(),
+    )
+
+
+PNG_BEGIN = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">II", 16, 8) + b"\x08\2\0\0\0")
+
+
+def test_texts_of_a_png(page: Any) -> None:
+    file = PNG_BEGIN + b"".join(
+        [
+            chunk(b"tEXt", b"plain\0caf\xe9 \x80"),
+            chunk(b"zTXt", b"packed\0\0" + zlib.compress(b"long " * 300)),
+            chunk(b"iTXt", b"utf8\0\0\0\0\0" + "\u65e5\u672c".encode()),
+            chunk(b"iTXt", b"both\0\1\0en\0name\0" + zlib.compress("\u2615".encode())),
+            chunk(b"IEND", b""),
+        ]
+    )
+    texts = {"plain": "caf\xe9 \x80", "packed": "long " * 300, "utf8": "\u65e5\u672c"}
+    assert texts_in(page, file) == texts | {"both": "\u2615"}
+    # However much of it is missing, it ends.
+    for length in range(len(PNG_BEGIN), len(file), 7):
+        assert texts_in(page, file[:length]) is not None
+    assert texts_in(page, b"GIF89a") is None
+
+
+def test_damaged_and_swollen_texts_are_refused(page: Any) -> None:
+    assert texts_in(page, PNG_BEGIN + chunk(b"zTXt", b"k\0\0no zlib")) == "error"
+    bomb = zlib.compress(bytes(17 << 20))
+    assert texts_in(page, PNG_BEGIN + chunk(b"zTXt", b"k\0\0" + bomb)) == "error"
+    two_halves = chunk(b"zTXt", b"k\0\0" + zlib.compress(bytes(9 << 20)))
+    assert texts_in(page, PNG_BEGIN + 2 * two_halves) == "error"
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg", "webp"])
+def test_captions_in_files_of_octet(page: Any, address: str, kind: str) -> None:
+    formats = ask(address, "/v1/models")["data"][0]["octet"]["formats"]
+    if kind not in formats:
+        pytest.skip(f"this build writes no {kind}")
+    caption = {
+        "high_level_description": "A <red> heart & \u2764",
+        "compositional_deconstruction": {"background": "White", "elements": []},
+    }
+    request = {"json_prompt": caption, "steps": 1, "output_format": kind, "seed": 3}
+    job = ask(address, "/v1/jobs", request)
+    while job["state"] in ("queued", "running"):
+        job = ask(address, f"/v1/jobs/{job['id']}")
+    assert job["state"] == "completed", job["error"]
+    texts = texts_in(page, ask(address, job["pictures"][0]["url"]))
+    assert isinstance(texts, dict)
+    assert json.loads(texts["caption"]) == caption
+    assert texts["seed"] == "3" and texts["steps"] == "1"
+
+
+def test_a_server_that_wants_a_key(browser: Any, built_program: Any, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text(f"somebody {KEY}\n")
+    keys.chmod(0o600)
+    with serving(built_program("octet"), "--no-warm-up", "--keys", str(keys)) as address:
+        visitor = Visitor(browser, address)
+        page = visitor.page
+        page.goto(address)
+        page.get_by_label("Key", exact=True).fill("wrong")
+        page.get_by_role("button", name="Use key").click()
+        playwright.expect(page.locator("dialog")).to_contain_text("was not accepted")
+        page.get_by_label("Key", exact=True).fill(KEY)
+        page.keyboard.press("Enter")
+        visitor.wait_for_model()
+        assert page.evaluate("sessionStorage.getItem('octet.key')") == KEY
+        assert page.evaluate("JSON.stringify(localStorage)").find(KEY) == -1
+        page.locator(".card", has_text="Product").click()
+        visitor.choose_speed("Fast")
+        visitor.render()
+        visitor.wait_for_picture()
+        # Each 401 is in a browser's console, and nothing else is.
+        assert all("401" in error for error in visitor.errors)
+        visitor.context.close()
