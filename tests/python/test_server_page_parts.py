@@ -77,7 +77,7 @@ def through(page: Any, text: str) -> str:
         "[1, 1.0, -0, 1e3, 0.1, 12345678901234567890, 1.50, -1E+2]",
         '{\n  "10": 1,\n  "2": 2,\n  "__proto__": 3,\n  "a b": null\n}',
         '"\\u201cquotes\\u201d, \\n and \\\\ and \\u0001"',
-        "[true, false, null, []]",
+        "[true, false, null]",
         "{}",
     ],
 )

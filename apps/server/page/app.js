@@ -39,7 +39,7 @@ const jobs = new Jobs();
 
 const actions = {
   add(kind, box) {
-    if (!addElement(doc, kind, box)) return;
+    if (!addElement(doc, kind, box, kind === "text" ? guide.letterColours : [])) return;
     stage.setTool("select");
     actions.edit(doc.selected);
   },

@@ -279,10 +279,11 @@ export class Canvas {
   }
 }
 
-export function addElement(doc, kind, box) {
+export function addElement(doc, kind, box, palette) {
   const index = elementsOf(doc.value).length;
   const sides = [box.top, box.left, box.bottom, box.right];
-  const isDone = doc.change("", (root) => writableElements(root).push(newElement(kind, sides)));
+  const element = newElement(kind, sides, palette);
+  const isDone = doc.change("", (root) => writableElements(root).push(element));
   if (isDone) doc.select(index);
   return isDone;
 }

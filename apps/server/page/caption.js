@@ -155,10 +155,11 @@ export function setKind(element, kind) {
   }
 }
 
-export function newElement(kind, box) {
+export function newElement(kind, box, palette = []) {
   const element = new Map([["type", kind], ["bbox", box]]);
   if (kind === "text") element.set("text", "");
   element.set("desc", kind === "text" ? "Bold sans-serif letters" : "");
+  if (palette.length > 0) element.set("color_palette", palette);
   return element;
 }
 

@@ -3,9 +3,20 @@
 // badly, and without a word.
 import { isText, textIn } from "./caption.js";
 
-const kThings = ("circle,square,triangle,diamond,star,ring,cross,heart,hexagon,arrow,moon,cloud," +
-  "lightning bolt,drop,sun,house,tree,pine,flower,face,mushroom,boat,car,cup,striped panel," +
-  "checkerboard,dotted panel").split(",");
+// Each with the colours that it is painted in best, as models/demo/words.json has them; a blue one
+// where it has none.
+const kColours = {
+  circle: [], square: [], triangle: [], diamond: [], star: ["#F5B301"], ring: [], cross: [],
+  heart: ["#DC2828"], hexagon: [], arrow: [], moon: ["#F2D06B"], cloud: ["#FFFFFF"],
+  "lightning bolt": ["#FFC21A"], drop: ["#285AD7"], sun: ["#FFC21A", "#F28C1B"],
+  house: ["#F6B26B", "#B3261E"], tree: ["#2E7D32", "#6D4C41"], pine: ["#1F6B3A", "#6D4C41"],
+  flower: ["#D7289F", "#FFC21A"], face: ["#FFD23F", "#3B2A1A"], mushroom: ["#DC2828", "#C8A078"],
+  boat: ["#7D502D", "#D64550"], car: ["#DC2828", "#1F1F1F"], cup: ["#148C8C", "#0B5757"],
+  "striped panel": ["#DC2828", "#FFFFFF"], checkerboard: ["#1F1F1F", "#FFFFFF"],
+  "dotted panel": ["#285AD7", "#FFFFFF"],
+};
+const kThings = Object.keys(kColours);
+const kOwnColour = "#285AD7";
 const kNames = new RegExp(`\\b(?:${kThings.join("|")}|disc|ball|dot|rectangle|block|panel|hoop|` +
   "plus sign|crescent|bolt|smiley|mug)s?\\b", "i");
 const kMostThings = 4;
@@ -62,12 +73,21 @@ export class Guide {
     return kNames.test(textIn(element, "desc")) ? [] : kThings;
   }
 
+  // Of an idea that was chosen, or of new letters.
+  coloursOf(thing) {
+    return kColours[thing]?.length > 0 ? kColours[thing] : [kOwnColour];
+  }
+
+  get letterColours() {
+    return this.isSmall ? ["#141E5A"] : [];
+  }
+
   aboutBackground() {
     return this.isSmall ? "A colour in words, or a gradient from one to another." : "";
   }
 
   aboutAll(elements) {
-    return this.isSmall && elements.length > kMostThings
-      ? `This small model paints up to ${kMostThings} things well; here are ${elements.length}.` : "";
+    if (!this.isSmall || elements.length <= kMostThings) return "";
+    return `This small model paints up to ${kMostThings} things well; here are ${elements.length}.`;
   }
 }

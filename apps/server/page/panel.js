@@ -141,7 +141,10 @@ export class Panel {
     if (ideas.childElementCount > 0 || things.length === 0) return;
     ideas.append(...things.map((thing) =>
       h("button", { type: "button", class: "idea", onclick: () => {
-        this.edit(index, "", (element) => setElement(element, "desc", `A ${thing}`));
+        this.edit(index, "", (element) => {
+          setElement(element, "desc", `A ${thing}`);
+          setElement(element, "color_palette", this.guide.coloursOf(thing));
+        });
         desc.control.focus();
       } }, thing)));
   }
@@ -167,7 +170,7 @@ export class Panel {
       placeholder: "What is behind everything",
       oninput: (text) => this.doc.change("background", (root) => setBackground(root, text)) });
     this.summary = textField({ label: "The whole picture in a sentence", rows: 2,
-      placeholder: "A poster with \u2026",
+      placeholder: "A poster with \u2026", hint: "It should agree with what is in the boxes.",
       oninput: (text) => this.doc.change("summary", (root) => setSummary(root, text)) });
     this.backgroundColours = h("div", { class: "swatches", role: "group",
       "aria-label": "Colours of the background" });

@@ -23,7 +23,7 @@ const kEmpty = { name: "Empty", about: "Draw everything yourself" };
 
 const kSmall = [
   { name: "Poster", about: "A word, a house, a tree, a sun", caption: caption(
-    "A poster with the word HELLO above a house and a tree under a yellow sun.",
+    "A simple poster.",
     "A vertical gradient from #8ECDF0 to #E4F6FB",
     [
       letters([70, 90, 250, 700], "HELLO", "Bold sans-serif letters", "#1B2F6B"),
@@ -32,13 +32,13 @@ const kSmall = [
       thing([420, 590, 900, 930], "A round tree", "#2E7D32", "#6D4C41"),
     ]) },
   { name: "Product", about: "A cup and its name", caption: caption(
-    "A poster for a coffee shop, with a cup and the word BREW.",
+    "A poster for a coffee shop.",
     "A solid warm beige background in #F2E3C6",
     [
       letters([100, 150, 300, 850], "BREW", "Large bold dark brown letters", "#4A2C17"),
       thing([400, 300, 850, 700], "A red coffee cup", "#C0392B", "#FFFFFF"),
     ]) },
-  { ...kEmpty, caption: caption("A poster.", "A solid background in #FAF3DC", []) },
+  { ...kEmpty, caption: caption("A simple poster.", "A solid background in #FAF3DC", []) },
 ];
 
 const kFull = [
