@@ -126,6 +126,7 @@ class Proxy:
             [sys.executable, CONFIGURE, "--queue", self.queue, *names],
             check=True, capture_output=True).stdout)
         environment = {**os.environ, "OCTET_LISTEN": f"127.0.0.1:{self.port}",
+                       "OCTET_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
                        "OCTET_PROXY_SOCKET": str(self.socket)}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

@@ -31,11 +31,15 @@ from fleet_model import Job, Limits, Traffic, arrivals
 from local_fleet import Fleet, ask, split_arguments, wait_until
 
 
+FIGURES = ("wait_mean", "wait_p95", "answer_p50", "answer_p95", "lost")
+
+
 @dataclass
 class Sample:
     sent: float  # seconds since the first
     started: float
     answered: float  # the GPU is free for the next
+    lost: bool = False  # it waited too long, or too many did
 
 
 def body(seed: int, steps: int) -> dict:
@@ -46,6 +50,8 @@ def blocking(fleet: Fleet, seed: int, steps: int) -> Sample:
     sent = time.time()
     status, _, answer = ask(fleet.port, "POST", "/v1/images/generations", body(seed, steps))
     answered = time.time()
+    if status in (429, 503):
+        return Sample(sent, answered, answered, lost=True)
     assert status == 200, answer
     job = json.loads(answer)["octet"]["job"]
     status, _, view = ask(fleet.port, "GET", f"/v1/jobs/{job}")
@@ -56,6 +62,8 @@ def blocking(fleet: Fleet, seed: int, steps: int) -> Sample:
 def queued(fleet: Fleet, seed: int, steps: int) -> Sample:
     sent = time.time()
     status, _, answer = ask(fleet.port, "POST", "/v1/jobs", body(seed, steps))
+    if status in (429, 503):
+        return Sample(sent, sent, sent, lost=True)
     assert status == 202, answer
     job = json.loads(answer)["id"]
     stream = ask(fleet.port, "GET", f"/v1/jobs/{job}/events")[2].decode()
@@ -86,22 +94,24 @@ def run(fleet: Fleet, one: Callable, times: list[float], steps: int) -> list[Sam
         if isinstance(sample, BaseException):
             raise sample
     first = samples[0].sent
-    return [Sample(s.sent - first, s.started - first, s.answered - first) for s in samples]
+    return [Sample(s.sent - first, s.started - first, s.answered - first, s.lost)
+            for s in samples]
 
 
 def waits_of(samples: list[Sample]) -> dict[str, float]:
-    counted = samples[len(samples) // 10:]
+    counted = [s for s in samples[len(samples) // 10:] if not s.lost]
     waits = sorted(s.started - s.sent for s in counted)
     whole = sorted(s.answered - s.sent for s in counted)
     return {"wait_mean": statistics.mean(waits), "wait_p95": quantile(waits, 0.95),
-            "answer_p50": quantile(whole, 0.5), "answer_p95": quantile(whole, 0.95)}
+            "answer_p50": quantile(whole, 0.5), "answer_p95": quantile(whole, 0.95),
+            "lost": 1 - len(counted) / (len(samples) - len(samples) // 10)}
 
 
 def simulated(limits: Limits, workers: int, samples: list[Sample], seconds: list[float],
               seed: int = 0) -> dict[str, float]:
     jobs = [Job(sample.sent, each) for sample, each in zip(samples, seconds, strict=True)]
     outcome = asdict(simulate(limits, workers, jobs, seed))
-    return {name: outcome[name] for name in ("wait_mean", "wait_p95", "answer_p50", "answer_p95")}
+    return {name: outcome[name] for name in FIGURES}
 
 
 def planned(limits: Limits, workers: int, samples: list[Sample], calibration: list[float],
@@ -157,7 +167,8 @@ def main() -> int:
                 samples = run(fleet, one, [job.arrival for job in times], a.steps)
                 limits = Limits(route)
                 measured = waits_of(samples)
-                own = [s.answered - s.started for s in samples]
+                mean = statistics.mean(s.answered - s.started for s in samples if not s.lost)
+                own = [mean if s.lost else s.answered - s.started for s in samples]
                 columns = {"measured": measured,
                            "same seconds": simulated(limits, a.workers, samples, own),
                            "as planned": planned(limits, a.workers, samples, calibration)}
@@ -167,10 +178,10 @@ def main() -> int:
                                 "samples": [asdict(sample) for sample in samples]}
                 print(f"{route}: {a.count} requests, {3600 * rate:.0f} an hour, {a.workers} "
                       f"workers, {statistics.mean(calibration):.3f} s a picture when calibrated,"
-                      f" {statistics.mean(own):.3f} s in the run")
+                      f" {mean:.3f} s in the run")
                 print(f"{'':14}" + "".join(f"{name:>12}" for name in measured) + "    off by")
                 for name, column in columns.items():
-                    print(f"{name:14}" + "".join(f"{value:10.3f} s" for value in column.values())
+                    print(f"{name:14}" + "".join(f"{value:12.3f}" for value in column.values())
                           + f"{off[name]:10.1%}")
                 print(flush=True)
     if a.json:

@@ -32,11 +32,26 @@ def configuration(template: str, workers: dict[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def with_names_looked_up(text: str) -> str:
+    """Workers that have no address yet, or another one later, as in Kubernetes."""
+    return text.replace("\ndefaults\n", """
+resolvers dns
+  parse-resolv-conf
+  hold valid 5s
+  accepted_payload_size 8192
+
+defaults
+  default-server resolvers dns init-addr none resolve-prefer ipv4
+""", 1)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("workers", nargs="+", metavar="NAME=HOST:PORT")
     parser.add_argument("--check-every", default="500ms", help="time between two health checks")
     parser.add_argument("--queue", default="60s", help="time that a request may wait for a GPU")
+    parser.add_argument("--look-up", action="store_true",
+                        help="ask for the workers' addresses again and again")
     arguments = parser.parse_args()
     workers: dict[str, str] = {}
     for text in arguments.workers:
@@ -47,6 +62,8 @@ def main() -> int:
     text = configuration(TEMPLATE.read_text(encoding="utf-8"), workers)
     text = text.replace("inter 500ms", f"inter {arguments.check_every}")
     text = text.replace("timeout queue 60s", f"timeout queue {arguments.queue}")
+    if arguments.look_up:
+        text = with_names_looked_up(text)
     sys.stdout.write(text)
     return 0
 
