@@ -76,6 +76,9 @@ void add_output_flags(CLI::App& command, CommonFlags& flags) {
 
 bool is_device(const std::string& name) {
   const std::string gpu = "cuda:";
+  const size_t comma = name.find(',');
+  if (comma != name.npos)
+    return is_device(name.substr(0, comma)) && is_device(name.substr(comma + 1));
   if (name.starts_with(gpu)) {
     return name.size() > gpu.size() &&
            name.find_first_not_of("0123456789", gpu.size()) == name.npos;

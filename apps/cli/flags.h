@@ -61,7 +61,8 @@ void refuse_empty_values(CLI::App& program);
 // For Option::check, where more is to be said about what is expected.
 std::function<std::string(const std::string&)> no_empty_path(const std::string& expected);
 
-bool is_device(const std::string& name);  // as --device takes it
+// As --device takes it: one, or several with commas between them.
+bool is_device(const std::string& name);
 
 // --device and its like.
 void add_device(CLI::App& command, const std::string& flag, std::string& device,

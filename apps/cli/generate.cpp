@@ -330,6 +330,10 @@ void add_linears_flags(CLI::App& command, Linears& linears) {
 void add_generate(CLI::App& program, CommonFlags& flags) {
   CLI::App& command = add_computing_command(program, flags, "generate",
                                             "Make images from JSON captions or plain text");
+  command.get_option("--device")
+      ->description(
+          "Device to run on; auto is a GPU if one can be used, else the CPU; two, such as "
+          "cuda:0,cuda:1, share a picture");
   const auto arguments = std::make_shared<GenerateArguments>();
   ModelOptions& model = arguments->picture.request.model;
   add_value(command, "--model", "MODEL", model.model,

@@ -14,7 +14,8 @@
 // load(), unload(), render(), warm_up() and set_loras() wait until the previous call has ended; all
 // others never wait, whatever is running: a server checks requests while a picture is rendered.
 // Callbacks run on the calling thread and may call only those that never wait. Several engines can
-// run side by side, but two on one device share its memory and its time: use one engine per device.
+// run side by side, but two on one device share its memory and its time: use one engine per device,
+// or one for two devices that share each picture (ModelOptions::device).
 // Weights do not change once they are loaded.
 //
 // Processes: an engine that was loaded before fork() is of no use in the child, where all of its

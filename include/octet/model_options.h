@@ -121,8 +121,10 @@ struct ModelOptions {
   // False: no picture is guided, and the network that only guidance needs may be missing.
   bool guided = true;
 
-  std::string device = "auto";  // auto, ref, cpu, cuda[:i]
-  int threads = 0;              // of the host; 0: one per physical core
+  // auto, ref, cpu, cuda[:i]; or two that share a picture, "cuda:0,cuda:1", each with the networks
+  // of its branches
+  std::string device = "auto";
+  int threads = 0;  // of the host, for each device; 0: one per physical core
   Activations activations = Activations::bf16;
   Linears linears = Linears::int8;
   AttentionMode attention = AttentionMode::automatic;
@@ -138,7 +140,7 @@ struct ModelOptions {
   bool cache_weights = false;
 
   std::vector<KeepRule> keep = {};  // the last match counts; other parts go by free memory
-  uint64_t max_memory = 0;          // bytes of device memory to use; 0: what is free
+  uint64_t max_memory = 0;          // bytes of each device's memory to use; 0: what is free
 };
 
 }  // namespace octet

@@ -63,7 +63,7 @@ struct Estimate {
   uint64_t host_bytes = 0;    // of weights that stay there
 };
 
-// What an engine is doing right now.
+// What an engine is doing right now. With two devices, numbers are of both together.
 struct EngineState {
   bool loaded = false;
   bool busy = false;             // a call is under way
