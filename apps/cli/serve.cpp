@@ -139,6 +139,12 @@ void check_arguments(const ServeArguments& arguments) {
         "lets everybody",
         serve.address));
   }
+  const std::string& url = serve.public_url;
+  if (!url.empty() &&
+      (!(url.starts_with("http://") || url.starts_with("https://")) || url.ends_with('/'))) {
+    throw CLI::ValidationError(fmt::format(
+        "--public-url is '{}', expected something like https://pictures.example.org", url));
+  }
   if (serve.certificate.empty() != serve.private_key.empty()) {
     throw CLI::ValidationError("--tls-cert and --tls-key need each other");
   }
@@ -197,6 +203,8 @@ void add_server_flags(CLI::App& command, ServeArguments& arguments) {
   command.add_flag("--insecure", serve.insecure, "Let everybody who can reach it use it");
   add_value(command, "--tls-cert", "FILE", serve.certificate, "Certificate for HTTPS, PEM");
   add_value(command, "--tls-key", "FILE", serve.private_key, "Its private key, PEM");
+  add_value(command, "--public-url", "URL", serve.public_url,
+            "How clients call it, where something stands before it: https://pictures.example.org");
   add_value(command, "--allow-origin", "ORIGIN", serve.allowed_origins,
             "Web page of another server that may use it, such as https://example.org")
       ->allow_extra_args(false);
@@ -214,8 +222,8 @@ void add_server_flags(CLI::App& command, ServeArguments& arguments) {
                    "Answer as soon as the model is loaded; the first picture waits longer");
   set_group(command, kServerOptions,
             {"--host", "--port", "--name", "--keys", "--insecure", "--tls-cert", "--tls-key",
-             "--allow-origin", "--state", "--no-state", "--keep-for", "--grace", "--log-format",
-             "--no-warm-up"});
+             "--public-url", "--allow-origin", "--state", "--no-state", "--keep-for", "--grace",
+             "--log-format", "--no-warm-up"});
 }
 
 void add_limit_flags(CLI::App& command, ServeArguments& arguments) {
@@ -256,6 +264,7 @@ void add_serve(CLI::App& program, CommonFlags& flags) {
             "that ships with Octet)");
   add_part_flags(command, model);
   command.remove_option(command.get_option("--device"));
+  command.remove_option(command.get_option("--json"));  // there is no result
   add_value(command, "--device", "DEVICE", arguments->devices,
             "Device to run on, as for octet generate; a worker for each that is named")
       ->allow_extra_args(false)
@@ -273,7 +282,10 @@ void add_serve(CLI::App& program, CommonFlags& flags) {
   add_choice(command, "--text-encoder-linears", model.text_encoder_linears,
              "Precision of the text encoder's linears",
              {Linears::int8, Linears::floating, Linears::fake});
-  set_group(command, kModelOptions, {"--model", "--lora", "--cache-weights"});
+  add_choice(command, "--tune", model.tuning, "Which kernels are chosen by measurement");
+  set_group(command, kModelOptions,
+            {"--model", "--lora", "--cache-weights", "--require-int8", "--attention",
+             "--text-encoder-linears", "--tune"});
   add_memory_flags(command, model);
   set_group(command, kCommonOptions, {"--device"});
   add_server_flags(command, *arguments);

@@ -10,6 +10,7 @@
 
 #include "formats/json_value.h"
 #include "octet/error.h"
+#include "server/routes/access.h"
 #include "server/routes/routes.h"
 
 namespace octet::server {
@@ -72,6 +73,19 @@ bool is_loopback(const std::string& address) {
   return address == "::1" || address == "localhost" || address.starts_with("127.");
 }
 
+// A page that makes a browser believe this server is its own (DNS rebinding) gets nothing without a
+// key; and whoever lets everybody in has said so. Only the server that nobody else can reach, and
+// that therefore asks for no key, has to know its names.
+std::vector<std::string> hosts_of(const ServeOptions& options) {
+  if (!is_loopback(options.address) || !options.keys.empty()) return {"*"};
+  std::vector<std::string> hosts = {options.address};
+  if (!options.public_url.empty()) {
+    std::string host = options.public_url.substr(options.public_url.find("//") + 2);
+    hosts.push_back(host_name(host.substr(0, host.find('/'))));
+  }
+  return hosts;
+}
+
 }  // namespace
 
 void serve(const ServeOptions& options, const ServeHooks& hooks) {
@@ -91,8 +105,9 @@ void serve(const ServeOptions& options, const ServeHooks& hooks) {
   http::HttpServer* running = nullptr;
   std::mutex running_mutex;
   Api api(service, {.keys = keys,
-                    .hosts = {options.address},
+                    .hosts = hosts_of(options),
                     .origins = options.allowed_origins,
+                    .public_address = options.public_url,
                     .tls = !options.certificate.empty(),
                     .loopback = is_loopback(options.address),
                     .reads_words = !options.prompt_is_wrapped,

@@ -18,6 +18,7 @@ struct ServeOptions {
   std::string keys = {};                           // a file; empty: none
   bool insecure = false;                           // other addresses without keys
   std::string certificate = {}, private_key = {};  // PEM
+  std::string public_url = {};  // as clients call it, if something stands before it
   std::vector<std::string> allowed_origins = {};
   bool prompt_is_wrapped = true;  // plain text becomes a minimal caption, not one of its words
   double grace_s = 30;            // for jobs under way when the server ends
