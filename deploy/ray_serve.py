@@ -1,7 +1,8 @@
 """Octet under Ray Serve: each replica keeps one `octet serve` and passes requests on to it.
 
     pip install "ray[serve]" httpx
-    serve run deploy.ray_serve:app program=build/octet arguments="--model M" max_workers=8
+    cd deploy
+    serve run ray_serve:app program=/usr/bin/octet arguments="--model M" max_workers=8
 
 Ray starts and stops replicas by the jobs that wait and run, and starts one again whose worker does
 not come back. It has no routing by path, and counts a job that was answered with 202 as done; so a
