@@ -1,5 +1,5 @@
-# What `octet serve` adds to the program, where libmicrohttpd is found. Without it everything else is
-# built all the same, and the command says what is missing.
+# What `octet serve` adds to the program, where libmicrohttpd is found. Without it everything else
+# is built all the same, and the command says what is missing.
 if(NOT OCTET_PORTABLE)
   find_package(MicroHTTPD QUIET)
 endif()

@@ -37,29 +37,34 @@ TEST(HttpStreams, SendsEachPieceAtOnce) {
   OpenStreams open;
   host.on("/events", open.opener());
   host.start();
-  HttpClient client = host.client();
-  auto start = steady_clock::now();
-  client.send(get_request("/events"));
-  // The head does not wait for the first piece.
-  EXPECT_NE(client.read_until("\r\n\r\n").find("text/event-stream"), std::string::npos);
-  EXPECT_LT(seconds_since(start), 0.05);
-  const auto stream = open.stream();
-  EXPECT_EQ(host.server().counts().streams, 1);
-  for (int i = 0; i < 5; ++i) {
-    const std::string piece = "data: " + std::to_string(i) + "\n\n";
-    start = steady_clock::now();
-    stream->write(piece);
-    EXPECT_FALSE(client.read_until(piece).empty());
-    EXPECT_LT(seconds_since(start), 0.05);
-    std::this_thread::sleep_for(milliseconds(5));
+  // The fastest: on a busy machine some are late. What is held back for more is late each time.
+  double head_s = 1, piece_s = 1;
+  for (size_t round = 0; round < 4; ++round) {
+    HttpClient client = host.client();
+    auto start = steady_clock::now();
+    client.send(get_request("/events"));
+    // The head does not wait for the first piece.
+    EXPECT_NE(client.read_until("\r\n\r\n").find("text/event-stream"), std::string::npos);
+    head_s = std::min(head_s, seconds_since(start));
+    const auto stream = open.stream(round);
+    EXPECT_EQ(host.server().counts().streams, 1);
+    for (int i = 0; i < 5; ++i) {
+      const std::string piece = "data: " + std::to_string(i) + "\n\n";
+      start = steady_clock::now();
+      stream->write(piece);
+      EXPECT_FALSE(client.read_until(piece).empty());
+      piece_s = std::min(piece_s, seconds_since(start));
+    }
+    EXPECT_TRUE(comes_true([&] { return stream->waiting() == 0; }));
+    stream->end();
+    stream->write("after the end");
+    EXPECT_EQ(client.read_until("0\r\n\r\n"), "\r\n0\r\n\r\n");
+    EXPECT_TRUE(comes_true([&] { return host.server().counts().streams == 0; }));
+    // The connection is as good as new.
+    EXPECT_EQ(client.get("/").status, 200);
   }
-  EXPECT_EQ(stream->waiting(), 0u);
-  stream->end();
-  stream->write("after the end");
-  EXPECT_EQ(client.read_until("0\r\n\r\n"), "\r\n0\r\n\r\n");
-  EXPECT_TRUE(comes_true([&] { return host.server().counts().streams == 0; }));
-  // The connection is as good as new.
-  EXPECT_EQ(client.get("/").status, 200);
+  EXPECT_LT(head_s, 0.02);
+  EXPECT_LT(piece_s, 0.02);
   EXPECT_EQ(open.gone, 0);
   EXPECT_EQ(host.log()[0].bytes, 5u * 9);
 }
@@ -116,18 +121,19 @@ TEST(HttpStreams, NoticesThatAReaderHasLeft) {
   OpenStreams open;
   host.on("/events", open.opener());
   host.start();
-  int expected = 0;
-  for (const bool rudely : {false, true}) {
+  double fastest_s = 10;
+  for (int round = 1; round <= 6; ++round) {
     HttpClient client = host.client();
     client.send(get_request("/events"));
     client.read_until("\r\n\r\n");
     const auto start = steady_clock::now();
-    rudely ? client.leave_rudely() : client.leave();
-    ++expected;
-    EXPECT_TRUE(comes_true([&] { return open.gone == expected; }));
-    EXPECT_LT(seconds_since(start), 0.2);
+    round % 2 == 0 ? client.leave_rudely() : client.leave();
+    EXPECT_TRUE(comes_true([&] { return open.gone == round; }));
+    fastest_s = std::min(fastest_s, seconds_since(start));
   }
+  EXPECT_LT(fastest_s, 0.1);
   EXPECT_EQ(host.server().counts().streams, 0);
+  EXPECT_EQ(host.server().counts().disconnected, 6u);
   open.stream()->write("nobody reads this");
 }
 
@@ -145,11 +151,8 @@ TEST(HttpStreams, NoticesThatAClientLeavesWhileItWaits) {
   HttpClient client = host.client();
   client.send(get_request("/later"));
   ASSERT_TRUE(comes_true([&] { return has_arrived.load(); }));
-  std::this_thread::sleep_for(milliseconds(20));
-  const auto start = steady_clock::now();
   client.leave();
   EXPECT_TRUE(comes_true([&] { return gone == 1; }));
-  EXPECT_LT(seconds_since(start), 0.2);
   EXPECT_TRUE(host.logs(499));
   EXPECT_EQ(host.server().counts().disconnected, 1u);
   // Too late for an answer, and for a second callback: that one comes at once.

@@ -32,13 +32,12 @@ class HttpTls : public testing::Test {
   }
 
   // What openssl's client prints of the server's bytes when it has sent these.
-  std::string ask(const HttpHost& host_of, uint16_t port, const std::string& request) const {
+  std::string ask(uint16_t port, const std::string& request) const {
     std::ofstream(folder_ / "request") << request;
     const std::string command = "cd " + folder_.string() +
                                 " && openssl s_client -quiet -verify_return_error -CAfile cert.pem "
                                 "-connect 127.0.0.1:" +
                                 std::to_string(port) + " <request 2>/dev/null";
-    static_cast<void>(host_of);
     FILE* pipe = popen(command.c_str(), "r");
     std::string text;
     for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) text += static_cast<char>(c);
@@ -63,10 +62,10 @@ TEST_F(HttpTls, AnswersAndStreams) {
   });
   host.start();
   const std::string closing = "Host: localhost\r\nConnection: close\r\n\r\n";
-  const std::string text = ask(host, host.server().port(), "GET /a HTTP/1.1\r\n" + closing);
+  const std::string text = ask(host.server().port(), "GET /a HTTP/1.1\r\n" + closing);
   EXPECT_TRUE(text.starts_with("HTTP/1.1 200 OK\r\n")) << text;
   EXPECT_TRUE(text.ends_with("path /a")) << text;
-  const std::string stream = ask(host, host.server().port(), "GET /events HTTP/1.1\r\n" + closing);
+  const std::string stream = ask(host.server().port(), "GET /events HTTP/1.1\r\n" + closing);
   EXPECT_NE(stream.find("piece 2"), std::string::npos) << stream;
   EXPECT_TRUE(stream.ends_with("0\r\n\r\n")) << stream;
 }
@@ -86,7 +85,7 @@ TEST_F(HttpTls, EndsHandshakesThatDribble) {
   host.start();
   HttpClient client = host.client();
   client.send("\x16");
-  EXPECT_TRUE(client.ends_within(2));
+  EXPECT_TRUE(client.ends_within(8));
 }
 
 TEST_F(HttpTls, SaysWhatIsWrongWithItsFiles) {
