@@ -57,3 +57,13 @@ foreach(name safetensors index caption tokenizer gguf dialect recipe trace)
   target_link_options(${name}_fuzzer PRIVATE -fsanitize=fuzzer,address,undefined)
   add_dependencies(fuzzers ${name}_fuzzer)
 endforeach()
+
+# A whole server, where its library is.
+if(TARGET MicroHTTPD::MicroHTTPD)
+  file(GLOB http_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/apps/server/http/*.cpp)
+  add_executable(http_fuzzer ${PROJECT_SOURCE_DIR}/tests/fuzz/http_fuzzer.cpp ${http_sources})
+  target_include_directories(http_fuzzer PRIVATE ${PROJECT_SOURCE_DIR}/apps)
+  target_link_libraries(http_fuzzer PRIVATE octet_fuzzed MicroHTTPD::MicroHTTPD Threads::Threads)
+  target_link_options(http_fuzzer PRIVATE -fsanitize=fuzzer,address,undefined)
+  add_dependencies(fuzzers http_fuzzer)
+endif()

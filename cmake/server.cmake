@@ -1,7 +1,7 @@
 # What `octet serve` adds to the program, where libmicrohttpd is found. Without it everything else
 # is built all the same, and the command says what is missing.
 if(NOT OCTET_PORTABLE)
-  find_package(MicroHTTPD QUIET)
+  find_package(MicroHTTPD 0.9.75 QUIET)
 endif()
 if(NOT TARGET MicroHTTPD::MicroHTTPD)
   message(STATUS "octet: without libmicrohttpd, hence without octet serve")

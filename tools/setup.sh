@@ -84,6 +84,7 @@ missing_packages() {
       has_native_header sqlite3.h || echo libsqlite3-dev
       has_native_header jpeglib.h || echo libjpeg-dev
       has_native_header webp/encode.h || echo libwebp-dev
+      has_native_header microhttpd.h || echo libmicrohttpd-dev
       has_native_header gtest/gtest.h || echo libgtest-dev
       ;;
     cross)
@@ -187,6 +188,7 @@ lost_without() {
       libsqlite3-dev) part="SQLite files in octet audit" ;;
       libjpeg-dev) part="JPEG pictures" ;;
       libwebp-dev) part="WebP pictures" ;;
+      libmicrohttpd-dev) part="octet serve" ;;
     esac
     case "$lost" in
       *"$part"*) ;;
@@ -202,7 +204,7 @@ needs_any_of() {
   for package in "$@"; do
     case "$package" in
       libutf8proc-dev | libcurl4-openssl-dev | libssl-dev | libsqlite3-dev) ;;
-      libjpeg-dev | libwebp-dev) ;;
+      libjpeg-dev | libwebp-dev | libmicrohttpd-dev) ;;
       *) return 0 ;;
     esac
   done

@@ -1,6 +1,6 @@
 // Writes the files of the tests as the fuzzers' first inputs: write_seeds FOLDER fills
 // FOLDER/safetensors, FOLDER/index, FOLDER/caption, FOLDER/tokenizer, FOLDER/gguf, FOLDER/dialect,
-// FOLDER/recipe and FOLDER/trace.
+// FOLDER/recipe, FOLDER/trace and FOLDER/http.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -74,6 +74,15 @@ constexpr const char* kTraces[] = {
     R"({"schema":"octet.generate/1","kernels":[{"layer":"q","path":"int8","kernel":"k",
         "launches":3,"us":1}],"ops":[{"op":"norm","calls":1,"us":2}]})"};
 
+constexpr const char* kRequests[] = {
+    "GET /a%20b?c=d+e HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n",
+    "POST /ab HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello"
+    "HEAD * HTTP/1.1\r\nHost: a\r\n\r\n",
+    "PUT /abc HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+    "3;x=y\r\nabc\r\n0\r\nTrailer: z\r\n\r\n",
+    "GET http://localhost/ HTTP/1.0\r\nConnection: keep-alive\r\nCookie: a=b; c\r\nX:\r\n "
+    "y\r\n\r\n"};
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
@@ -82,8 +91,8 @@ int main(int argument_count, char** arguments) {
     return 2;
   }
   const std::filesystem::path folder = arguments[1];
-  for (const char* target :
-       {"safetensors", "index", "caption", "tokenizer", "gguf", "dialect", "recipe", "trace"}) {
+  for (const char* target : {"safetensors", "index", "caption", "tokenizer", "gguf", "dialect",
+                             "recipe", "trace", "http"}) {
     std::filesystem::create_directories(folder / target);
   }
   write(folder / "safetensors" / "sound", octet::test::sound_file());
@@ -114,6 +123,9 @@ int main(int argument_count, char** arguments) {
   }
   for (const std::string text : kTraces) {
     write(folder / "trace" / std::to_string(text.size()), text);
+  }
+  for (const std::string text : kRequests) {
+    write(folder / "http" / std::to_string(text.size()), text);
   }
   return 0;
 }
