@@ -39,7 +39,8 @@ struct Response {
 };
 
 // An answer that is sent piece by piece. All functions may be called from any thread, and none
-// waits for the client.
+// waits for the client. One that is destroyed before its end is broken off, so that the client sees
+// that something is missing.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -58,9 +59,11 @@ class Exchange {
   virtual const Request& request() const = 0;
   // One of these two, once. An exchange that is destroyed without an answer is answered with 500.
   virtual void answer(Response response) = 0;
+  // Where too many streams are open the answer is 503, and the client counts as one that has left.
   virtual std::shared_ptr<Stream> stream(int status, Headers headers) = 0;
   // Called once, on a thread of the server, if the client leaves before the answer has been sent
-  // completely; at once if it has left already.
+  // completely; at once if it has left already. A client that closes its side has left. Must not
+  // wait; a second function takes the place of the first.
   virtual void on_gone(std::function<void()> gone) = 0;
 };
 

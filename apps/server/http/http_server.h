@@ -37,7 +37,8 @@ struct ServerOptions {
   std::function<void(std::shared_ptr<Exchange>)> handle = {};
   // What the server itself refuses (a bad request line, limits): the body that goes with a status.
   std::function<Response(int status, const std::string& sentence)> refusal = {};
-  // After each answer, for the log: status, bytes sent, seconds.
+  // After each answer, for the log: status, bytes sent, seconds. 499: the client left before there
+  // was one.
   std::function<void(const Request& head, int status, uint64_t bytes, double seconds)> done = {};
 };
 
