@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -234,6 +236,37 @@ def test_plain_words_become_boxes(visitor: Visitor) -> None:
     page.locator("#to-boxes").click()
     expect(page.locator(".box")).to_have_count(2)
     assert [element.get("text") for element in visitor.elements()] == [None, "HELLO"]
+
+
+def workflow_png(caption: str) -> bytes:
+    """A picture of 1 x 1 pixels with a ComfyUI workflow that has the caption in a node."""
+    prompt = {"6": {"class_type": "CLIPTextEncode", "inputs": {"text": caption, "clip": ["4", 1]}}}
+    chunks = [
+        (b"IHDR", struct.pack(">II", 1, 1) + b"\x08\0\0\0\0"),
+        (b"tEXt", b"prompt\0" + json.dumps(prompt).encode()),
+        (b"IDAT", zlib.compress(b"\0\0")),
+        (b"IEND", b""),
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
+
+
+def test_captions_of_other_programs(visitor: Visitor, tmp_path: Path) -> None:
+    page = visitor.page
+    visitor.visit()
+    file = tmp_path / "workflow.png"
+    file.write_bytes(workflow_png(json.dumps(CAPTION)))
+    page.locator("#file").set_input_files(file)
+    expect(page.locator(".box")).to_have_count(3)
+    assert visitor.caption() == CAPTION
+    file.write_bytes(workflow_png("a plain prompt"))
+    page.locator("#file").set_input_files(file)
+    expect(page.locator("#toast")).to_contain_text("workflow.png has no caption inside")
+    assert visitor.caption() == CAPTION
+    # What concerns the whole stands above the boxes.
+    expect(page.locator("#general-notes")).to_contain_text('unknown key "x_notes"')
 
 
 def test_compare_and_load(visitor: Visitor) -> None:

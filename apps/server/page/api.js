@@ -4,6 +4,7 @@
 const kKey = "octet.key";
 const kWaitsMs = [300, 700, 1500, 3000, 5000]; // before a dropped stream is taken up again
 const kMostDrops = 60; // in a row
+const kQuietMs = 45000; // the server says something every 15 s
 
 let askForKey = async () => null;
 
@@ -80,13 +81,14 @@ export const submit = (request, once) =>
   askJson("/v1/jobs", posted(request, { headers: { "Idempotency-Key": once } }));
 
 // {id, event, data} of each event of a stream of server-sent events.
-async function* eventsIn(body) {
+async function* eventsIn(body, onBytes) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   let event = { id: "", event: "", data: "" };
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
+    onBytes();
     const lines = (rest + value).split("\n");
     rest = lines.pop();
     for (const line of lines) {
@@ -111,11 +113,21 @@ export async function follow(id, tell, lost, signal) {
   let last = "";
   let drops = 0;
   for (;;) {
+    // A connection that is gone without a word, such as after a sleep, is given up.
+    const quiet = new AbortController();
+    let timer = 0;
+    const wake = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => quiet.abort(), kQuietMs);
+    };
+    wake();
     try {
       const headers = last === "" ? {} : { "Last-Event-ID": last };
-      const answer = await ask(`/v1/jobs/${encodeURIComponent(id)}/events`, { headers, signal });
+      const answer = await ask(`/v1/jobs/${encodeURIComponent(id)}/events`, {
+        headers, signal: AbortSignal.any([signal, quiet.signal]),
+      });
       if (drops > 0) lost(false);
-      for await (const { id: number, event, data } of eventsIn(answer.body)) {
+      for await (const { id: number, event, data } of eventsIn(answer.body, wake)) {
         drops = 0;
         if (number !== "") last = number;
         tell(event, JSON.parse(data));
@@ -125,6 +137,8 @@ export async function follow(id, tell, lost, signal) {
       if (signal.aborted) return;
       const isGone = error instanceof ServerError && error.status >= 400 && error.status < 500;
       if (isGone && error.status !== 429) throw error;
+    } finally {
+      clearTimeout(timer);
     }
     if (signal.aborted) return;
     if (++drops > kMostDrops) {

@@ -240,7 +240,19 @@ stage.onShown = (picture) => {
   remember("shown", picture?.id ?? null);
   if (!picture) canvas.setRatio(...settings.size);
 };
-settings.addEventListener("change", () => canvas.setRatio(...settings.size));
+let shownSize = "";
+settings.addEventListener("change", () => {
+  const { size } = settings.values;
+  if (shownSize !== "" && shownSize !== size && !jobs.isBusy) stage.showPicture(null);
+  else if (shownSize === "" && !stage.url) canvas.setRatio(...settings.size);
+  shownSize = size;
+});
+
+// The picture of before, in place of one that did not come to be.
+function showFormer() {
+  const former = gallery.pictures.find(({ id }) => id === recall("shown"));
+  stage.showPicture(former ?? null, former ? subjectOf(former) : "");
+}
 
 jobs.addEventListener("preview", ({ detail }) => stage.showPreview(detail));
 jobs.addEventListener("picture", ({ detail }) => {
@@ -258,7 +270,7 @@ jobs.addEventListener("end", ({ detail: job }) => {
     announce(`The picture is finished. ${remarks}`);
     return;
   }
-  if (job.pictures.length === 0) stage.showPicture(null);
+  if (job.pictures.length === 0) showFormer();
   if (job.state === "failed") fail({ message: job.error?.message ?? "The server gave no reason." });
   else bar.note("Cancelled.");
 });
@@ -329,6 +341,5 @@ pane.update();
 showMode();
 showTools();
 await gallery.update();
-const former = gallery.pictures.find(({ id }) => id === recall("shown"));
-if (former) stage.showPicture(former, subjectOf(former));
+showFormer();
 await meet();

@@ -4,7 +4,8 @@ import { readPictureTexts } from "./picture_text.js";
 
 const kMostBytes = 64 << 20;
 // Where programs keep what a picture was made from; Octet's own first.
-const kCaptionKeys = ["caption", "json_prompt", "prompt", "parameters", "Description", "Comment"];
+const kCaptionKeys = ["caption", "json_prompt", "prompt", "workflow", "parameters", "Description",
+  "Comment"];
 
 function isCaption(text) {
   try {
@@ -13,6 +14,23 @@ function isCaption(text) {
       value.has("high_level_description") || value.has("style_description"));
   } catch {
     return false;
+  }
+}
+
+function stringsIn(value) {
+  if (typeof value === "string") return [value];
+  return value instanceof Map || Array.isArray(value) ? [...value.values()].flatMap(stringsIn) : [];
+}
+
+// The caption that a text is, or has inside: a ComfyUI workflow has it in one of its nodes, and
+// A1111 writes its settings below it. Empty if there is none.
+function captionIn(text) {
+  const above = text.split(/\n(?:Negative prompt|Steps): /)[0];
+  if (isCaption(above)) return above.trim();
+  try {
+    return stringsIn(parseJson(text).value).find(isCaption) ?? "";
+  } catch {
+    return "";
   }
 }
 
@@ -41,10 +59,10 @@ export async function readFile(file) {
     throw new Error(`${file.name} is damaged, and cannot be read.`);
   });
   if (!picture) return readText(new TextDecoder().decode(bytes), file.name);
-  const key = kCaptionKeys.find((each) => isCaption(picture.texts.get(each) ?? ""));
-  if (key) {
+  const [text] = kCaptionKeys.map((key) => captionIn(picture.texts.get(key) ?? "")).filter(Boolean);
+  if (text) {
     const isOurs = picture.texts.has("checkpoint");
-    return { text: picture.texts.get(key), blob: file, name: file.name,
+    return { text, blob: file, name: file.name,
       request: isOurs ? requestIn(picture) : { size: `${picture.width}x${picture.height}` } };
   }
   throw new Error(`${file.name} has no caption inside. Octet writes one into each picture; ` +

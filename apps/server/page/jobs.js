@@ -8,7 +8,7 @@ function bytesOf(base64) {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }
 
-// Events: "change" (of `view`), "preview" (detail: a Blob), "picture" (detail: what is kept),
+// Events: "change" (of `view`), "preview" (detail: {blob, width, height}), "picture" (as kept),
 // "end" (detail: the job object), "error" (detail: a ServerError).
 export class Jobs extends EventTarget {
   constructor() {
@@ -62,8 +62,8 @@ export class Jobs extends EventTarget {
     const waiting = [];
     await api.follow(job.id, (event, data) => {
       if (event === "picture") waiting.push(this.fetchPicture(job, data, kept, blobs));
-      else if (event === "preview") this.tell("preview", new Blob([bytesOf(data.b64_json)],
-        { type: "image/png" }));
+      else if (event === "preview") this.tell("preview", { width: data.width, height: data.height,
+        blob: new Blob([bytesOf(data.b64_json)], { type: "image/png" }) });
       else if (["completed", "failed", "cancelled"].includes(event)) last = data;
       else this.takeEvent(event, data);
     }, (isLost) => this.set({ ...this.view, isLost }), this.stop.signal);

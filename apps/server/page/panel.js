@@ -28,7 +28,10 @@ export class Panel {
   }
 
   edit(index, tag, change) {
-    this.doc.change(tag, (root) => change(writableElements(root)[index]));
+    this.doc.change(tag, (root) => {
+      const element = writableElements(root)[index];
+      if (element instanceof Map) change(element); // else it is mended in the JSON
+    });
   }
 
   // --- one thing ---
@@ -257,6 +260,8 @@ export class Panel {
     this.showBackgroundColours();
     this.summary.show(summaryOf(this.doc.value), about("summary"));
     this.showStyle();
+    showNotes(byId("general-notes"), null, this.findings.of((place) => place.field === "" &&
+      place.element === undefined));
     byId("elements-hint").textContent = elements.length === 0
       ? "Nothing yet. Draw a box on the picture, or add one here."
       : this.guide.aboutAll(elements);

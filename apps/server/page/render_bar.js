@@ -54,6 +54,7 @@ export class RenderBar {
     byId("cancel").hidden = !isBusy;
     byId("cancel").disabled = view?.cancelling ?? false;
     byId("progress").hidden = !isBusy;
+    document.title = isBusy ? `${Math.round((view.fraction ?? 0) * 100)} % \u00b7 Octet` : "Octet";
     if (hadFocus) byId(isBusy ? "cancel" : "render").focus();
     if (!isBusy) return;
     const words = progressWords(view);

@@ -68,7 +68,8 @@ export class Stage {
     this.canvas.update();
   }
 
-  showPreview(blob) {
+  showPreview({ blob, width, height }) {
+    this.canvas.setRatio(width, height);
     this.showBlob(blob, "A rough picture of what is being painted", true);
   }
 
