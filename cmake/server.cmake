@@ -31,3 +31,19 @@ foreach(name ${page_names})
 endforeach()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/page_list.h
   CONTENT "${page_list}#define OCTET_PAGE_FILES${page_entries}\n" @ONLY)
+
+# The two libraries that there are for it in Debian 12, side by side; see lab/server/README.md.
+add_executable(microhttpd_server EXCLUDE_FROM_ALL
+  ${PROJECT_SOURCE_DIR}/lab/server/microhttpd_server.cpp)
+target_link_libraries(microhttpd_server PRIVATE octet_flags octet_server octet_core)
+find_path(octet_httplib_folder httplib.h)
+find_library(octet_httplib cpp-httplib)
+mark_as_advanced(octet_httplib_folder octet_httplib)
+if(octet_httplib_folder AND octet_httplib)
+  add_executable(httplib_server EXCLUDE_FROM_ALL
+    ${PROJECT_SOURCE_DIR}/lab/server/httplib_server.cpp)
+  # As Debian compiles the library: they change what its classes hold.
+  target_compile_definitions(httplib_server PRIVATE CPPHTTPLIB_OPENSSL_SUPPORT
+    CPPHTTPLIB_ZLIB_SUPPORT CPPHTTPLIB_BROTLI_SUPPORT)
+  target_link_libraries(httplib_server PRIVATE ${octet_httplib} Threads::Threads)
+endif()

@@ -212,7 +212,6 @@ TEST(HttpStreams, ManyClientsLeaveAtAnyTime) {
 TEST(HttpStreams, RefusesMoreThanItAllows) {
   ServerOptions options;
   options.limits.streams = 2;
-  options.refusal = {};
   HttpHost host(options);
   OpenStreams open;
   host.on("/events", open.opener());
@@ -225,6 +224,7 @@ TEST(HttpStreams, RefusesMoreThanItAllows) {
   const ClientAnswer refused = third.get("/events");
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.body, "refused: as many streams are open as the server allows");
+  EXPECT_EQ(refused.headers.at("retry-after"), "5");
   // Whoever writes to it is told that nobody reads.
   EXPECT_TRUE(comes_true([&] { return open.gone == 1; }));
   open.stream(2)->write("to nobody");

@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
 
@@ -36,6 +37,9 @@ Response Core::answer_to(const Refusal& refusal) const {
     response.body = std::make_shared<const std::string>(refusal.sentence + "\n");
   }
   response.status = refusal.status;
+  const bool says_when = std::ranges::any_of(
+      response.headers, [](const auto& header) { return header.first == "Retry-After"; });
+  if (refusal.status == 503 && !says_when) response.headers.emplace_back("Retry-After", "5");
   return response;
 }
 
