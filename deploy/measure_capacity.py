@@ -72,6 +72,11 @@ def queued(fleet: Fleet, seed: int, steps: int) -> Sample:
     return Sample(sent, view["started_at"], view["ended_at"])
 
 
+def poisson(per_second: float, count: int, seed: int) -> list[float]:
+    jobs = arrivals(Traffic(3600 * per_second, 1), count, random.Random(seed))
+    return [job.arrival for job in jobs]
+
+
 def run(fleet: Fleet, one: Callable, times: list[float], steps: int) -> list[Sample]:
     """All requests at their times, each from a thread of its own."""
     samples: list[Sample | BaseException] = [RuntimeError("not answered")] * len(times)
@@ -159,12 +164,13 @@ def main() -> int:
                 one = blocking if route == "blocking" else queued
                 run(fleet, one, [0.0] * 2 * a.workers, a.steps)  # warm
                 burst = run(fleet, one, [0.0] * 20 * a.workers, a.steps)
-                calibration = [s.answered - s.started for s in burst]
-                rate = a.workers * len(burst) / sum(calibration) * a.load
-                times = arrivals(Traffic(3600 * rate, 1), a.count, random.Random(a.seed))
+                rate = a.workers * a.load / statistics.mean(s.answered - s.started for s in burst)
+                # With the same mix of idle and busy workers as in the run.
+                before = run(fleet, one, poisson(rate, a.count // 2, a.seed + 1), a.steps)
+                calibration = [s.answered - s.started for s in before if not s.lost]
                 wait_until(lambda: all(fleet.proxy.sees(w.name, "idle") for w in fleet.workers),
                            10, "idle workers")
-                samples = run(fleet, one, [job.arrival for job in times], a.steps)
+                samples = run(fleet, one, poisson(rate, a.count, a.seed), a.steps)
                 limits = Limits(route)
                 measured = waits_of(samples)
                 mean = statistics.mean(s.answered - s.started for s in samples if not s.lost)
