@@ -53,6 +53,26 @@ TEST_F(JournalTest, RemembersWhatWasNoted) {
   EXPECT_GT(journal.former()[2].created_at, 1.7e9);
 }
 
+TEST_F(JournalTest, KnowsWhenAJobEndedAndThatItWasForgotten) {
+  {
+    Journal journal(folder_);
+    const auto kept = made_job("kept", "anna"), deleted = made_job("deleted", "anna");
+    for (const auto& job : {kept, deleted}) {
+      journal.note_taken(*job);
+      job->cancel();
+      journal.note_ended(job->view());
+    }
+    journal.note_forgotten("deleted");
+    journal.note_forgotten("never there");
+  }
+  for (int reading = 0; reading < 2; ++reading) {  // the second one, of what the first has written
+    const Journal journal(folder_);
+    ASSERT_EQ(journal.former().size(), 1u);
+    EXPECT_EQ(journal.former()[0].id, "kept");
+    EXPECT_GE(journal.former()[0].ended_at, journal.former()[0].created_at);
+  }
+}
+
 TEST_F(JournalTest, SkipsALineThatWasCutShortAndGarbage) {
   {
     Journal journal(folder_);

@@ -236,6 +236,37 @@ TEST_F(ServiceTest, ARepeatedKeyGivesTheSameJob) {
   EXPECT_EQ(service->counts().submitted, 2u);
 }
 
+TEST_F(ServiceTest, ARepeatedKeyGivesOneJobHoweverManyAskAtOnce) {
+  const auto service = begun();
+  const auto running = long_job(*service);
+  JobSpec spec = asked_for("once");
+  spec.idempotency_key = "k";
+  std::vector<std::shared_ptr<Job>> jobs(8);
+  {
+    std::vector<std::jthread> clients;
+    for (auto& job : jobs) clients.emplace_back([&] { job = service->submit(spec); });
+  }
+  for (const auto& job : jobs) EXPECT_EQ(job, jobs.front());
+  EXPECT_EQ(service->counts().submitted, 2u);
+  running->cancel();
+}
+
+TEST_F(ServiceTest, AJobCanBeCancelledAsSoonAsItIsListed) {
+  options_.queue = 200;
+  const auto service = begun();
+  {
+    const std::jthread canceller([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        for (const auto& job : service->jobs_of("")) job->cancel();
+      }
+    });
+    for (int i = 0; i < 200; ++i) service->submit(asked_for(std::to_string(i)));
+  }
+  for (const auto& job : service->jobs_of("")) job->cancel();
+  service->drain(60);
+  EXPECT_EQ(service->counts().running, 0);
+}
+
 TEST_F(ServiceTest, AJobThatEndedWithoutPicturesIsNoAnswerToARepeatedKey) {
   const auto service = begun();
   const auto running = long_job(*service);
@@ -276,6 +307,9 @@ TEST_F(ServiceTest, TellsAfterARestartWhatBecameOfAJob) {
     const auto given_up = service->submit(asked_for("given up", "anna"));
     given_up->cancel();
     cancelled = given_up->id();
+    const auto unwanted = service->submit(asked_for("unwanted", "anna"));
+    unwanted->cancel();
+    service->forget(*unwanted);
   }
   const auto service = begun();
   for (const std::string& id : {completed, waiting}) {

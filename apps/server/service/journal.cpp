@@ -30,17 +30,25 @@ std::string line_of(const JournalEntry& entry) {
                       {"key", entry.key},
                       {"created_at", entry.created_at},
                       {"state", word_of(entry.state)}};
+  if (entry.ended_at > 0) line["ended_at"] = entry.ended_at;
   if (!entry.error.empty()) line["error"] = entry.error;
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-// The later line of a job counts. A line that ends one names it alone.
+constexpr const char* kForgotten = "forgotten";
+
+// The later line of a job counts. A line that ends one names it alone. One that was forgotten has
+// no id afterwards.
 void read_line(const std::string& line, std::vector<JournalEntry>& entries,
                std::map<std::string, size_t>& known) {
   const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.value("id", nlohmann::json()).is_string()) return;
   try {
     const std::string id = json.at("id");
+    if (json.at("state") == kForgotten) {
+      if (const auto at = known.find(id); at != known.end()) entries[at->second].id.clear();
+      return;
+    }
     const auto state = from_word<JobState>(json.at("state").get<std::string>());
     if (!state) return;
     if (!known.contains(id)) {
@@ -49,6 +57,7 @@ void read_line(const std::string& line, std::vector<JournalEntry>& entries,
     }
     JournalEntry& entry = entries[known[id]];
     entry.state = *state;
+    entry.ended_at = json.value("ended_at", 0.0);
     entry.error = json.value("error", "");
   } catch (const nlohmann::json::exception&) {  // of another program
   }
@@ -70,6 +79,7 @@ Journal::Journal(const std::string& folder) : path_(folder + "/jobs.jsonl") {
   std::ifstream in(path_);
   std::map<std::string, size_t> known;
   for (std::string line; std::getline(in, line);) read_line(line, former_, known);
+  std::erase_if(former_, [](const JournalEntry& entry) { return entry.id.empty(); });
   try {
     rewrite(former_);
   } catch (...) {
@@ -110,8 +120,13 @@ void Journal::note_ended(const JobView& job) {
   write(line_of({.id = job.id,
                  .key = "",
                  .created_at = job.created_at,
+                 .ended_at = job.ended_at,
                  .state = job.state,
                  .error = job.failure ? job.failure->message : ""}));
+}
+
+void Journal::note_forgotten(const std::string& id) {
+  write(nlohmann::json{{"id", id}, {"state", kForgotten}}.dump() + "\n");
 }
 
 void Journal::write(const std::string& lines) {

@@ -1,8 +1,8 @@
 // Which jobs there are, on disk, so that after a restart a client that asks for one is told what
 // became of it. Requests and pictures are not kept: whoever wants them asks again.
 //
-// One line for each job that is taken and one for each that ends. A process that is killed loses
-// none of them; a machine that loses power may.
+// One line for each job that is taken, one for each that ends and one for each that its client has
+// deleted. A process that is killed loses none of them; a machine that loses power may.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,9 @@ namespace octet::server {
 
 struct JournalEntry {
   std::string id, key;
-  double created_at = 0;
-  JobState state = JobState::queued;  // as it was last noted: running ones are queued, too
-  std::string error = {};             // of one that failed
+  double created_at = 0, ended_at = 0;  // 0: it has not ended
+  JobState state = JobState::queued;    // as it was last noted: running ones are queued, too
+  std::string error = {};               // of one that failed
 };
 
 class Journal {
@@ -35,6 +35,7 @@ class Journal {
   // Throw Error if the disk is full, say.
   void note_taken(const Job& job);
   void note_ended(const JobView& job);
+  void note_forgotten(const std::string& id);
   size_t bytes() const { return bytes_; }
 
  private:

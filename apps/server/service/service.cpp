@@ -89,8 +89,7 @@ std::shared_ptr<Job> Service::submit(JobSpec asked) {
       state.refuse_if_full(asked);
     }
     const auto job = std::make_shared<Job>(new_job_id(state.options.name), state.read(asked));
-    state.add(job);
-    return job;
+    return state.add(job);
   } catch (const Refused&) {
     const std::lock_guard lock(state.mutex);
     ++state.counts.rejected;
@@ -121,8 +120,12 @@ std::vector<std::shared_ptr<Job>> Service::jobs_of(const std::string& key) const
 }
 
 void Service::forget(const Job& job) {
-  const std::lock_guard lock(state_->mutex);
-  if (has_ended(job.state())) state_->forget(job.id());
+  if (!has_ended(job.state())) return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->forget(job.id());
+  }
+  state_->note_forgotten(job);
 }
 
 int Service::position(const Job& job) const {

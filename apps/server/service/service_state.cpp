@@ -139,13 +139,14 @@ const Engine& Service::State::loaded_engine() const {
 
 // --- the table of jobs ---
 
-void Service::State::add(const std::shared_ptr<Job>& job) {
+std::shared_ptr<Job> Service::State::add(const std::shared_ptr<Job>& job) {
   job->on_end([this](Job& ended_job) { note_end(ended_job); });
   const JobSpec& spec = job->spec();
   const double work = work_of(spec);
   {
     const std::lock_guard lock(mutex);
     // Between the first look and now, others came.
+    if (auto same = earlier(spec)) return same;
     refuse_if_full(spec);
     jobs[job->id()] = job;
     if (!spec.idempotency_key.empty()) idempotent[{spec.key, spec.idempotency_key}] = job;
@@ -162,17 +163,16 @@ void Service::State::add(const std::shared_ptr<Job>& job) {
                    .code = "journal",
                    .retry_after_s = 60}};
   }
+  bool is_too_late = false;
   {
     const std::lock_guard lock(mutex);
-    if (!ending) queue.push(job, work, weight_of(spec.key));
+    is_too_late = ending;
+    // Whoever saw it in a list may have cancelled it already.
+    if (!ending && !has_ended(job->state())) queue.push(job, work, weight_of(spec.key));
   }
   changed.notify_all();
-  bool too_late = false;
-  {
-    const std::lock_guard lock(mutex);
-    too_late = ending && queue.position(*job) > 0;
-  }
-  if (too_late) job->fail(server_ended());
+  if (is_too_late) job->fail(server_ended());
+  return job;
 }
 
 void Service::State::note_end(Job& job) {
@@ -228,7 +228,7 @@ void Service::State::restore() {
   journal = std::make_unique<Journal>(options.state_folder);
   std::vector<JournalEntry> kept;
   for (JournalEntry entry : journal->former()) {
-    if (entry.created_at + options.keep_s < now_s()) continue;
+    if (std::max(entry.created_at, entry.ended_at) + options.keep_s < now_s()) continue;
     Failure why = lost_by_restart();
     if (entry.state == JobState::failed && !entry.error.empty()) why.message = entry.error;
     const bool is_cancelled = entry.state == JobState::cancelled;
@@ -246,6 +246,16 @@ void Service::State::restore() {
   journal->rewrite(kept);
 }
 
+void Service::State::note_forgotten(const Job& job) {
+  if (journal == nullptr) return;
+  const std::lock_guard lock(journal_mutex);
+  try {
+    journal->note_forgotten(job.id());
+  } catch (const Error& error) {
+    options.log(log::Level::warning, error.what(), job.spec().request_id);
+  }
+}
+
 void Service::State::note_in_journal(Job& job) {
   if (journal == nullptr) return;
   const std::lock_guard lock(journal_mutex);
@@ -260,6 +270,7 @@ void Service::State::note_in_journal(Job& job) {
       entries.push_back({.id = id,
                          .key = each->spec().key,
                          .created_at = now.created_at,
+                         .ended_at = now.ended_at,
                          .state = has_ended(now.state) ? now.state : JobState::queued,
                          .error = now.failure ? now.failure->message : ""});
     }

@@ -29,12 +29,14 @@ struct Service::State {
 
   // Jobs that may be asked for: all that wait or run, and those that have ended until they are too
   // old or too many.
-  void add(const std::shared_ptr<Job>& job);
+  // The job that is in the table then: another if a request with the same key came first.
+  std::shared_ptr<Job> add(const std::shared_ptr<Job>& job);
   void note_end(Job& job);
   void forget(const std::string& id);  // under the lock
   void sweep();
   void restore();
   void note_in_journal(Job& job);
+  void note_forgotten(const Job& job);
 
   // Throws Refused.
   JobSpec read(JobSpec spec) const;
