@@ -43,6 +43,10 @@ void read_numbers(Fields& fields, const RequestLimits& limits, PictureRequest& p
   }
   const int64_t batch = fields.integer("batch_size", 1, limits.images).value_or(1);
   const int64_t rounds = fields.integer("n_iter", 1, limits.images).value_or(1);
+  if (batch * rounds > limits.images) {
+    refuse_field("batch_size", fmt::format("`batch_size` times `n_iter` is {}, expected at most {}",
+                                           batch * rounds, limits.images));
+  }
   picture.images = static_cast<int>(batch * rounds);
 }
 
@@ -184,7 +188,12 @@ void show_progress(Context& context, const CallPtr& call) {
                    {"textinfo", nullptr}});
 }
 
+// Some send an empty object, some nothing.
 void interrupt(Context& context, const CallPtr& call) {
+  if (!call->request().body.empty()) {
+    const Json body = call->body();
+    Fields checked(body);
+  }
   if (const auto job = current_job(context, *call)) job->cancel();
   call->json(200, Json::object());
 }
