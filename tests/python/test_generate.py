@@ -66,6 +66,19 @@ def test_threads_do_not_change_a_picture(generate, model, plain):
     assert same(picture(generate(model, "--threads", 2), generate), plain)
 
 
+def test_two_devices_make_the_picture_of_one(generate, model, plain):
+    on_two = picture(generate(model, "--device", "cpu,cpu"), generate)
+    assert same(on_two, plain)
+    assert on_two.text["kernels"] == plain.text["kernels"]
+    assert on_two.text["checkpoint"] == plain.text["checkpoint"]
+    assert on_two.text["device"] == f"{plain.text['device']} and {plain.text['device']}"
+    for devices, why in (("cpu,cpu,cpu", "a list of 3"), ("cpu,ref", "two of a kind"),
+                         ("auto,cpu", "cuda:<number>"), ("cpu,", "is not a device")):
+        assert why in refusal(generate(model, "--device", devices), generate, code=2)
+    unguided = refusal(generate(model, "--device", "cpu,cpu", "--guidance", "1"), generate, code=2)
+    assert "no step is guided" in unguided and "--guidance" in unguided
+
+
 def test_seeds(generate, model, plain):
     assert same(picture(generate(model, "--seed", 0), generate), plain)
     assert not same(picture(generate(model, "--seed", 1), generate), plain)
