@@ -153,7 +153,7 @@ class Fleet:
         if self.limits.failure_s:
             for index in range(len(self.workers)):
                 self.fail_later(0, index)
-        self.look(0)
+        self.look(-self.rng.random() * self.limits.check_s)
         for job in jobs:
             while self.events and self.events[0][0] <= job.arrival:
                 self.next_event()

@@ -16,6 +16,7 @@ sys.path.insert(0, str(DEPLOY))
 
 from capacity import gpus_needed, simulate  # noqa: E402
 from fleet_model import FairQueue, Fleet, Job, Limits, Traffic, arrivals  # noqa: E402
+from measure_capacity import Sample, furthest, simulated, waits_of  # noqa: E402
 
 ENDLESS = Limits(queue=10**9, queue_s=10**9)
 JOBS = 200_000
@@ -132,6 +133,16 @@ def test_the_fewest_gpus_hold_and_one_fewer_does_not() -> None:
                               seed=1)
     assert tried[best].wait_p95 <= 3 and tried[best].lost <= 0.001
     assert tried[best - 1].wait_p95 > 3 or tried[best - 1].lost > 0.001
+
+
+def test_a_measured_run_is_compared_with_the_same_arrivals() -> None:
+    jobs = arrivals(Traffic(3600 * 1.6, 1), 500, random.Random(2))
+    simulate(Limits(), 2, jobs)
+    seen = [Sample(job.arrival, job.started, job.ended) for job in jobs]
+    model = simulated(Limits(), 2, seen, [1.0] * 500, seed=0)
+    assert furthest(waits_of(seen), model) < 1e-9
+    late = [Sample(s.sent, s.started + 1, s.answered + 1) for s in seen]
+    assert furthest(waits_of(late), model) > 0.2
 
 
 def test_the_program_says_the_same_twice_in_both_forms() -> None:
