@@ -76,9 +76,18 @@ export const cancelJob = (id) =>
   askJson(`/v1/jobs/${encodeURIComponent(id)}`, { method: "DELETE" });
 export const picture = async (url) => (await ask(url)).blob();
 
-// The same `once` gives the same job, so that a request whose answer was lost may be repeated.
-export const submit = (request, once) =>
-  askJson("/v1/jobs", posted(request, { headers: { "Idempotency-Key": once } }));
+// The same key gives the same job, so that a request whose answer was lost is repeated.
+export async function submit(request) {
+  const once = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`; // not in plain HTTP
+  const options = posted(request, { headers: { "Idempotency-Key": once } });
+  try {
+    return await askJson("/v1/jobs", options);
+  } catch (error) {
+    if (error.status !== 0) throw error;
+    await new Promise((done) => setTimeout(done, kWaitsMs[2]));
+    return askJson("/v1/jobs", options);
+  }
+}
 
 // {id, event, data} of each event of a stream of server-sent events.
 async function* eventsIn(body, onBytes) {
@@ -114,17 +123,19 @@ export async function follow(id, tell, lost, signal) {
   let drops = 0;
   for (;;) {
     // A connection that is gone without a word, such as after a sleep, is given up.
-    const quiet = new AbortController();
+    const connection = new AbortController();
+    const hangUp = () => connection.abort();
+    signal.addEventListener("abort", hangUp);
     let timer = 0;
     const wake = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => quiet.abort(), kQuietMs);
+      timer = setTimeout(hangUp, kQuietMs);
     };
     wake();
     try {
       const headers = last === "" ? {} : { "Last-Event-ID": last };
       const answer = await ask(`/v1/jobs/${encodeURIComponent(id)}/events`, {
-        headers, signal: AbortSignal.any([signal, quiet.signal]),
+        headers, signal: connection.signal,
       });
       if (drops > 0) lost(false);
       for await (const { id: number, event, data } of eventsIn(answer.body, wake)) {
@@ -139,6 +150,7 @@ export async function follow(id, tell, lost, signal) {
       if (isGone && error.status !== 429) throw error;
     } finally {
       clearTimeout(timer);
+      signal.removeEventListener("abort", hangUp);
     }
     if (signal.aborted) return;
     if (++drops > kMostDrops) {

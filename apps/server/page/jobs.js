@@ -28,9 +28,8 @@ export class Jobs extends EventTarget {
   // `kept` goes with the pictures: the caption and the settings as they were in the editor.
   async start(request, kept) {
     this.set({ state: "sending" });
-    const once = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
     try {
-      const job = await api.submit(request, once);
+      const job = await api.submit(request);
       remember(kJob, { id: job.id, ...kept });
       if (this.view?.cancelling) await api.cancelJob(job.id); // while it was on its way
       await this.follow(job, kept);
