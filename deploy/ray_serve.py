@@ -11,8 +11,6 @@ fewest, a repeated Idempotency-Key to the worker that has its job, and a questio
 to the worker NAME, whichever replica it came to.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os
@@ -262,6 +260,7 @@ class OctetWorker:
             jobs, key=lambda job: job["created_at"], reverse=True)})
 
 
+# Ray makes the settings of the words of `serve run` by this annotation, so it is no string here.
 def app(settings: Settings) -> serve.Application:
     return OctetWorker.options(
         ray_actor_options={"num_gpus": settings.gpus, "num_cpus": settings.cpus},

@@ -52,6 +52,7 @@ def main() -> int:
     parser.add_argument("--queue", default="60s", help="time that a request may wait for a GPU")
     parser.add_argument("--look-up", action="store_true",
                         help="ask for the workers' addresses again and again")
+    parser.add_argument("--user", help="whom HAProxy becomes when it is started by root")
     arguments = parser.parse_args()
     workers: dict[str, str] = {}
     for text in arguments.workers:
@@ -62,6 +63,8 @@ def main() -> int:
     text = configuration(TEMPLATE.read_text(encoding="utf-8"), workers)
     text = text.replace("inter 500ms", f"inter {arguments.check_every}")
     text = text.replace("timeout queue 60s", f"timeout queue {arguments.queue}")
+    if arguments.user:
+        text = text.replace("\nglobal\n", f"\nglobal\n  user {arguments.user}\n", 1)
     if arguments.look_up:
         text = with_names_looked_up(text)
     sys.stdout.write(text)
