@@ -58,14 +58,14 @@ void EngineBody::Call::load(const ModelOptions& options, const OnRenderProgress&
   auto session = std::make_unique<engine::Session>(
       engine::SessionOptions{.model = engine::with_paths(options)}, body_->stop_);
   if (!lazy) session->load(noted(progress));
+  auto energy = std::make_shared<EnergyCount>(gauges_of(session->backends()));
   body_->session_ = std::move(session);
-  {
-    auto energy = std::make_shared<EnergyCount>(gauges_of(body_->session_->backends()));
-    const std::lock_guard lock(body_->known_mutex_);
-    body_->energy_ = std::move(energy);
-  }
   try {
     body_->publish();
+    {
+      const std::lock_guard lock(body_->known_mutex_);
+      body_->energy_ = std::move(energy);
+    }
     published_ = true;
     end();
   } catch (...) {
