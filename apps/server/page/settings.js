@@ -292,7 +292,7 @@ export class Settings extends EventTarget {
   guidanceField() {
     return this.numberField("Guidance", "guidance", { min: 1, max: 20, step: 0.1,
       placeholder: "as the speed says",
-      hint: "How closely the picture keeps to the caption; 1 is twice as fast, and looser." });
+      hint: "How closely the picture keeps to the caption; 1 is faster, and looser." });
   }
 
   negativeField() {
