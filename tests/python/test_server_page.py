@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_server import CHROMIUM, LONG_MS, Visitor, ask, open_browser, serving
+from page_browser import CHROMIUM, LONG_MS, Visitor, open_browser
+from serving import Server, serving
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the page is tested with playwright, which is not installed"
@@ -23,9 +24,9 @@ expect = playwright.expect
 
 
 @pytest.fixture(scope="module")
-def address(built_program: Any) -> Iterator[str]:
-    with serving(built_program("octet")) as address:
-        yield address
+def server() -> Iterator[Server]:
+    with serving() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +38,8 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def visitor(browser: Any, address: str) -> Iterator[Visitor]:
-    visitor = Visitor(browser, address)
+def visitor(browser: Any, server: Server) -> Iterator[Visitor]:
+    visitor = Visitor(browser, server.url)
     yield visitor
     visitor.context.close()
     assert visitor.errors == []
@@ -111,15 +112,12 @@ CAPTION = {
 
 
 def test_picture_comes_back_with_every_number(
-    visitor: Visitor, address: str, tmp_path: Path
+    visitor: Visitor, server: Server, tmp_path: Path
 ) -> None:
-    request = {"json_prompt": CAPTION, "preset": "turbo", "seed": 12345}
-    job = ask(address, "/v1/jobs", request)
-    while job["state"] in ("queued", "running"):
-        job = ask(address, f"/v1/jobs/{job['id']}")
+    job = server.finished(server.submit(json_prompt=CAPTION, preset="turbo", seed=12345))
     assert job["state"] == "completed", job["error"]
     file = tmp_path / "cup.png"
-    file.write_bytes(ask(address, job["pictures"][0]["url"]))
+    file.write_bytes(server.get(job["pictures"][0]["url"]).body)
 
     visitor.visit()
     visitor.page.locator("#file").set_input_files(file)
@@ -314,8 +312,8 @@ def test_stream_that_breaks_goes_on(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("width", [390, 820, 1440])
-def test_everything_fits_and_has_a_name(browser: Any, address: str, width: int) -> None:
-    visitor = Visitor(browser, address, viewport={"width": width, "height": 844})
+def test_everything_fits_and_has_a_name(browser: Any, server: Server, width: int) -> None:
+    visitor = Visitor(browser, server.url, viewport={"width": width, "height": 844})
     page = visitor.page
     visitor.visit("Poster")
     for view in ("picture", "describe", "settings", "json", "gallery"):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import struct
-import urllib.request
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from page_server import CHROMIUM, Visitor, ask, open_browser, serving
+from page_browser import CHROMIUM, Visitor, open_browser
+from serving import Server, serving
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the page is tested with playwright, which is not installed"
@@ -25,9 +25,9 @@ TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
 @pytest.fixture(scope="module")
-def address(built_program: Any) -> Iterator[str]:
-    with serving(built_program("octet"), "--no-warm-up") as address:
-        yield address
+def server() -> Iterator[Server]:
+    with serving() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +39,15 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def page(browser: Any, address: str) -> Iterator[Any]:
-    visitor = Visitor(browser, address)
+def page(browser: Any, server: Server) -> Iterator[Any]:
+    visitor = Visitor(browser, server.url)
     visitor.visit()
     yield visitor.page
     visitor.context.close()
     assert visitor.errors == []
 
 
-def test_every_file_of_the_folder_is_served(address: str, repository: Path) -> None:
+def test_every_file_of_the_folder_is_served(server: Server, repository: Path) -> None:
     files = [
         file
         for file in (repository / "apps/server/page").iterdir()
@@ -55,9 +55,9 @@ def test_every_file_of_the_folder_is_served(address: str, repository: Path) -> N
     ]
     assert len(files) > 20
     for file in files:
-        with urllib.request.urlopen(f"{address}/page/{file.name}") as answer:
-            assert answer.read() == file.read_bytes(), file.name
-            assert answer.headers["Content-Type"].startswith(TYPES[file.suffix])
+        answer = server.get(f"/page/{file.name}")
+        assert answer.body == file.read_bytes(), file.name
+        assert answer.headers["content-type"].startswith(TYPES[file.suffix])
 
 
 def through(page: Any, text: str) -> str:
@@ -162,8 +162,8 @@ def test_damaged_and_swollen_texts_are_refused(page: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg", "webp"])
-def test_captions_in_files_of_octet(page: Any, address: str, kind: str) -> None:
-    formats = ask(address, "/v1/models")["data"][0]["octet"]["formats"]
+def test_captions_in_files_of_octet(page: Any, server: Server, kind: str) -> None:
+    formats = server.get("/v1/models").json["data"][0]["octet"]["formats"]
     if kind not in formats:
         pytest.skip(f"this build writes no {kind}")
     caption = {
@@ -171,24 +171,22 @@ def test_captions_in_files_of_octet(page: Any, address: str, kind: str) -> None:
         "compositional_deconstruction": {"background": "White", "elements": []},
     }
     request = {"json_prompt": caption, "steps": 1, "output_format": kind, "seed": 3}
-    job = ask(address, "/v1/jobs", request)
-    while job["state"] in ("queued", "running"):
-        job = ask(address, f"/v1/jobs/{job['id']}")
+    job = server.finished(server.submit(**request))
     assert job["state"] == "completed", job["error"]
-    texts = texts_in(page, ask(address, job["pictures"][0]["url"]))
+    texts = texts_in(page, server.get(job["pictures"][0]["url"]).body)
     assert isinstance(texts, dict)
     assert json.loads(texts["caption"]) == caption
     assert texts["seed"] == "3" and texts["steps"] == "1"
 
 
-def test_a_server_that_wants_a_key(browser: Any, built_program: Any, tmp_path: Path) -> None:
+def test_a_server_that_wants_a_key(browser: Any, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text(f"somebody {KEY}\n")
     keys.chmod(0o600)
-    with serving(built_program("octet"), "--no-warm-up", "--keys", str(keys)) as address:
-        visitor = Visitor(browser, address)
+    with serving("--keys", keys) as server:
+        visitor = Visitor(browser, server.url)
         page = visitor.page
-        page.goto(address)
+        page.goto(server.url)
         page.get_by_label("Key", exact=True).fill("wrong")
         page.get_by_role("button", name="Use key").click()
         playwright.expect(page.locator("dialog")).to_contain_text("was not accepted")

@@ -1,72 +1,14 @@
-"""The server with the small model, and a browser that looks at its page."""
+"""A browser, and somebody who looks at the page of `octet serve` with it."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-import subprocess
-import threading
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 LONG_MS = 20_000  # until a picture is there, on a busy machine
-
-
-def start_server(program: Path, *arguments: str) -> tuple[subprocess.Popen[str], str]:
-    """The process and its address; skips where this build has no server."""
-    command = [str(program), "serve", "--port", "0", "--no-state", "--device", "cpu", *arguments]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        if found := re.search(r"(https?://[\d.:]+)", line):
-            # What it writes later has to be read, or it waits for a reader.
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-            return process, found[1]
-    process.wait()
-    if "libmicrohttpd" in "".join(said):
-        pytest.skip("this build has no server: libmicrohttpd was not found")
-    raise AssertionError(f"{command} ended with {process.returncode}: {''.join(said)}")
-
-
-@contextmanager
-def serving(program: Path, *arguments: str) -> Iterator[str]:
-    process, address = start_server(program, *arguments)
-    try:
-        # Until its model is there it refuses, and a browser's console notes that.
-        until = time.monotonic() + LONG_MS / 1000
-        while not is_ready(address) and time.monotonic() < until:
-            time.sleep(0.1)
-        yield address
-        assert process.poll() is None, f"the server ended with {process.returncode}"
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-
-
-def is_ready(address: str) -> bool:
-    try:
-        return bool(ask(address, "/ready"))
-    except urllib.error.HTTPError:
-        return False
-
-
-def ask(address: str, path: str, body: Any = None) -> Any:
-    headers = {"Content-Type": "application/json"}
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(address + path, data, headers)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer) if "json" in answer.headers["Content-Type"] else answer.read()
 
 
 def open_browser(play: Any) -> Any:
