@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/atomic_file.h"
+#include "base/error.h"
 #include "base/invalid_request.h"
 #include "formats/jpeg.h"
 #include "formats/png.h"
@@ -58,9 +59,7 @@ std::vector<uint8_t> encode_picture_file(PictureFormat format, const ImageView& 
     case PictureFormat::jpeg: return encode_jpeg(image, texts, quality);
     case PictureFormat::webp: return encode_webp(image, texts, quality);
   }
-  check_value(false, "format", "`format` is {}, which is none of its values",
-              static_cast<int>(format));
-  return {};
+  fail("encode_picture: the format {} is none of its values", static_cast<int>(format));
 }
 
 void write_picture_file(const std::string& path, const ImageView& image,
