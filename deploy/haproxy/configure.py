@@ -64,7 +64,8 @@ def main() -> int:
     text = text.replace("inter 500ms", f"inter {arguments.check_every}")
     text = text.replace("timeout queue 60s", f"timeout queue {arguments.queue}")
     if arguments.user:
-        text = text.replace("\nglobal\n", f"\nglobal\n  user {arguments.user}\n", 1)
+        whom = f"  user {arguments.user}\n  group {arguments.user}\n"
+        text = text.replace("\nglobal\n", f"\nglobal\n{whom}", 1)
     if arguments.look_up:
         text = with_names_looked_up(text)
     sys.stdout.write(text)
