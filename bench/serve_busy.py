@@ -107,6 +107,7 @@ def measure(server: Server, arguments: argparse.Namespace, seed: int) -> dict:
     least, most = map(int, arguments.bytes.split("-"))
     steps_before = server.metric("octet_step_seconds_sum")
     joules_before = server.metric("octet_joules_total")
+    rendering_before = server.metric("octet_job_render_seconds_total")
     jobs = []
     with Utilization() as utilization:
         for _ in range(arguments.jobs):
@@ -126,6 +127,9 @@ def measure(server: Server, arguments: argparse.Namespace, seed: int) -> dict:
     steps = server.metric("octet_step_seconds_sum") - steps_before
     reports = [job["report"] for job in ended]
 
+    starts = sorted(job["started_at"] for job in ended)
+    rendering = server.metric("octet_job_render_seconds_total") - rendering_before
+
     def median(name: str) -> float:
         return statistics.median(float(report[name]) for report in reports)
 
@@ -139,11 +143,19 @@ def measure(server: Server, arguments: argparse.Namespace, seed: int) -> dict:
         "load_s": median("load_s"),
         "denoise_s": median("denoise_s"),
         "decode_s": median("decode_s"),
+        # What the engine's report leaves out of its calls, and what lies between the calls.
+        "rest_of_calls_s": (rendering - sum(engine_seconds(each) for each in reports)) / len(ended),
+        "between_calls_s": (starts[-1] - starts[0]) / max(len(ended) - 1, 1)
+                           - rendering / len(ended),
         "joules_per_picture":
             (server.metric("octet_joules_total") - joules_before) / len(ended),
         "gpu_utilization":
             statistics.mean(utilization.samples) / 100 if utilization.samples else None,
     }
+
+
+def engine_seconds(report: dict) -> float:
+    return sum(report[name] for name in ("text_s", "load_s", "denoise_s", "decode_s"))
 
 
 def main() -> None:

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <numbers>
 
+#include "engine/ranges.h"
+
 namespace octet::engine {
 namespace {
 
@@ -107,9 +109,12 @@ void fill_noise(std::span<float> values, uint64_t seed, uint64_t image, uint64_t
   }
 }
 
-std::vector<float> make_noise(uint64_t seed, uint64_t image, size_t count) {
+std::vector<float> make_noise(uint64_t seed, uint64_t image, size_t count, ThreadPool* pool) {
+  constexpr size_t kAtOnce = 8192;  // elements, about a millisecond
   std::vector<float> values(count);
-  fill_noise(values, seed, image);
+  for_ranges(pool, count, kAtOnce, [&](size_t first, size_t some) {
+    fill_noise(std::span(values).subspan(first, some), seed, image, first);
+  });
   return values;
 }
 

@@ -55,14 +55,20 @@ Colour commonest_colour(const PixelView& picture, size_t pixels) {
 
 // Of all pixels from their mean, over the three channels.
 double deviation_of(const PixelView& picture, size_t pixels) {
-  double sum[3] = {}, squares[3] = {}, variance = 0;
-  for (size_t i = 0; i < 3 * pixels; ++i) {
-    const double value = picture.rgb[i];
-    sum[i % 3] += value;
-    squares[i % 3] += value * value;
+  uint64_t sum[3] = {}, squares[3] = {};
+  for (size_t i = 0; i < pixels; ++i) {
+    for (size_t c = 0; c < 3; ++c) {
+      const uint64_t value = picture.rgb[3 * i + c];
+      sum[c] += value;
+      squares[c] += value * value;
+    }
   }
   const auto count = static_cast<double>(pixels);
-  for (int c = 0; c < 3; ++c) variance += squares[c] / count - (sum[c] / count) * (sum[c] / count);
+  double variance = 0;
+  for (int c = 0; c < 3; ++c) {
+    const double mean = static_cast<double>(sum[c]) / count;
+    variance += static_cast<double>(squares[c]) / count - mean * mean;
+  }
   return std::sqrt(std::max(0.0, variance / 3));
 }
 
@@ -72,14 +78,14 @@ struct Block {
   int strokes = 0;
 };
 
-Block block_of(const std::vector<bool>& is_ink, int width, int height) {
-  Block block{.left = width, .right = -1, .top = height, .bottom = -1};
-  for (int y = 0; y < height; ++y) {
+Block block_of(const PixelView& picture, const Colour& background) {
+  Block block{.left = picture.width, .right = -1, .top = picture.height, .bottom = -1};
+  for (int y = 0; y < picture.height; ++y) {
     int strokes = 0;
     bool before = false;
-    for (int x = 0; x < width; ++x) {
-      const bool ink =
-          is_ink[static_cast<size_t>(y) * static_cast<size_t>(width) + static_cast<size_t>(x)];
+    for (int x = 0; x < picture.width; ++x) {
+      const size_t row = static_cast<size_t>(y) * static_cast<size_t>(picture.width);
+      const bool ink = !colour_at(picture, row + static_cast<size_t>(x)).is_near(background);
       if (ink && !before) ++strokes;
       before = ink;
       if (!ink) continue;
@@ -109,17 +115,14 @@ PictureLook look_of(const PixelView& picture) {
   if (pixels == 0) return PictureLook::ordinary;
   if (deviation_of(picture, pixels) < kConstantDeviation) return PictureLook::constant;
   const Colour background = commonest_colour(picture, pixels);
-  std::vector<bool> is_ink(pixels);
   size_t ink = 0;
   for (size_t i = 0; i < pixels; ++i) {
-    is_ink[i] = !colour_at(picture, i).is_near(background);
-    if (is_ink[i]) ++ink;
+    if (!colour_at(picture, i).is_near(background)) ++ink;
   }
   const double share = 1 - static_cast<double>(ink) / static_cast<double>(pixels);
   // Text comes first: thin letters may leave more background than a constant picture has.
   if (share >= kCardShare && ink > 0 &&
-      looks_like_text_card(block_of(is_ink, picture.width, picture.height), picture.width,
-                           picture.height)) {
+      looks_like_text_card(block_of(picture, background), picture.width, picture.height)) {
     return PictureLook::refusal;
   }
   return share >= kConstantShare ? PictureLook::constant : PictureLook::ordinary;

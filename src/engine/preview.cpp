@@ -82,21 +82,24 @@ PreviewMap::PreviewMap(nn::Context& ctx, const models::Decoder& decoder) {
   weights_.assign(b.begin(), b.end());
 }
 
-std::vector<uint8_t> PreviewMap::rgb(std::span<const float> latent) const {
+std::vector<uint8_t> PreviewMap::rgb(std::span<const float> latent, ThreadPool* pool) const {
+  constexpr size_t kAtOnce = 256;
   const size_t channels = weights_.size() / 3 - 1;
   check(latent.size() % channels == 0, "preview: a latent of {} numbers, expected rows of {}",
         latent.size(), channels);
-  std::vector<float> colours;
-  colours.reserve(latent.size() / channels * 3);
-  for (size_t token = 0; token < latent.size() / channels; ++token) {
-    for (size_t c = 0; c < 3; ++c) {
-      float sum = weights_[channels * 3 + c];
-      for (size_t i = 0; i < channels; ++i) {
-        sum += latent[token * channels + i] * weights_[i * 3 + c];
+  const size_t tokens = latent.size() / channels;
+  std::vector<float> colours(3 * tokens);
+  for_ranges(pool, tokens, kAtOnce, [&](size_t first, size_t count) {
+    for (size_t token = first; token < first + count; ++token) {
+      for (size_t c = 0; c < 3; ++c) {
+        float sum = weights_[channels * 3 + c];
+        for (size_t i = 0; i < channels; ++i) {
+          sum += latent[token * channels + i] * weights_[i * 3 + c];
+        }
+        colours[3 * token + c] = sum;
       }
-      colours.push_back(sum);
     }
-  }
+  });
   return to_bytes(colours);
 }
 

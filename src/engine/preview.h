@@ -21,7 +21,7 @@ class PreviewMap {
   explicit PreviewMap(std::vector<float> weights) : weights_(std::move(weights)) {}
 
   // latent [tokens, channels] -> RGB [tokens, 3]
-  std::vector<uint8_t> rgb(std::span<const float> latent) const;
+  std::vector<uint8_t> rgb(std::span<const float> latent, ThreadPool* pool = nullptr) const;
   const std::vector<float>& weights() const { return weights_; }
 
  private:

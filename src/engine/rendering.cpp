@@ -126,7 +126,8 @@ void Rendering::denoise() {
   for (int image = 0; image < job_.request.images; ++image) {
     std::vector<float> noise = job_.request.noise;
     if (noise.empty())
-      noise = make_noise(seed_of(job_.request.seed, image), /*image=*/0, job_.elements());
+      noise = make_noise(seed_of(job_.request.seed, image), /*image=*/0, job_.elements(),
+                         &session_.backend().pool());
     latents_.push_back(sampler.run(
         noise,
         [&](const auto&... step) {
@@ -200,7 +201,8 @@ void Rendering::show_preview(int image, int done, std::span<const float> velocit
   std::vector<float> ahead(latent.begin(), latent.end());
   for (size_t i = 0; i < ahead.size(); ++i) ahead[i] += left * velocity[i];
   callbacks_.preview({image, done, job_.schedule().steps(), static_cast<int>(job_.grid.width),
-                      static_cast<int>(job_.grid.height), map->rgb(ahead)});
+                      static_cast<int>(job_.grid.height),
+                      map->rgb(ahead, &session_.backend().pool())});
 }
 
 // By evaluations of networks: a step with fewer branches is shorter.
@@ -249,7 +251,8 @@ void Rendering::decode(int index, const std::function<void(double)>& progress) {
   RenderedImage image;
   image.index = index;
   image.seed = seed_of(job_.request.seed, index);
-  image.rgb = to_bytes(session_.model().decoder->decode(ctx_, latent, job_.grid, progress));
+  image.rgb = to_bytes(session_.model().decoder->decode(ctx_, latent, job_.grid, progress),
+                       &session_.backend().pool());
   image.latent = std::move(latent);
   const double seconds = (watch_.microseconds() - begun) * 1e-6;
   report_.decode_s += seconds;

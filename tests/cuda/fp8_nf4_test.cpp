@@ -148,7 +148,8 @@ TEST_F(CudaPeers, EveryWayGivesTheProduct) {
   const auto backend = make_gpu();
   const bool has_fp8 =
       find_cuda_devices().devices[0].major * 10 + find_cuda_devices().devices[0].minor >= 89;
-  for (const GemmShape shape : {GemmShape{512, 1024, 768}, GemmShape{333, 512, 4608}}) {
+  for (const octet::GemmShape shape :
+       {octet::GemmShape{512, 1024, 768}, octet::GemmShape{333, 512, 4608}}) {
     const auto times = measure::measure_ways(*backend, shape, {.seconds = 0, .rounds = 1});
     std::map<std::string, double> errors;
     for (const measure::WayTimes& way : times.ways) errors[way.way] = way.error;
