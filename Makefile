@@ -73,7 +73,7 @@ fuzz: ## sixty seconds of broken files for each fuzz target (FUZZ_SECONDS=n: ano
 	@tools/setup.sh build fuzz
 	@tools/build.sh fuzz fuzzers
 	@build/fuzz/write_seeds build/fuzz/seeds
-	@for target in safetensors index caption tokenizer gguf dialect recipe trace http; do \
+	@for target in safetensors index caption tokenizer gguf dialect recipe trace http request; do \
 		[ -x build/fuzz/$${target}_fuzzer ] || continue; \
 		mkdir -p build/fuzz/corpus/$$target && \
 		build/fuzz/$${target}_fuzzer -max_total_time=$(FUZZ_SECONDS) -dict=tests/fuzz/json.dict \

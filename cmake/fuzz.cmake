@@ -67,3 +67,16 @@ if(TARGET MicroHTTPD::MicroHTTPD)
   target_link_options(http_fuzzer PRIVATE -fsanitize=fuzzer,address,undefined)
   add_dependencies(fuzzers http_fuzzer)
 endif()
+
+# How routes read heads and bodies, without a server.
+set(request_sources ${PROJECT_SOURCE_DIR}/src/models/image_size.cpp)
+foreach(name http/exchange http/head routes/access routes/base64 routes/error_objects routes/fields
+    routes/job_fields routes/json routes/openai_fields routes/sdapi_fields routes/sse service/keys)
+  list(APPEND request_sources ${PROJECT_SOURCE_DIR}/apps/server/${name}.cpp)
+endforeach()
+add_executable(request_fuzzer ${PROJECT_SOURCE_DIR}/tests/fuzz/request_fuzzer.cpp
+  ${request_sources})
+target_include_directories(request_fuzzer PRIVATE ${PROJECT_SOURCE_DIR}/apps)
+target_link_libraries(request_fuzzer PRIVATE octet_fuzzed Threads::Threads)
+target_link_options(request_fuzzer PRIVATE -fsanitize=fuzzer,address,undefined)
+add_dependencies(fuzzers request_fuzzer)

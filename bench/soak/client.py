@@ -13,8 +13,8 @@ from .server import Server
 from .wire import Answer, Lost, Wire, WrongAnswer
 
 SMALLEST = "16x16"
-POLL_S = (0.2, 1.0)
-JOB_S = 90  # until a job of this traffic has ended
+POLL_S = (0.5, 2.0)
+JOB_S = 300  # until a job of this traffic has ended
 RESTART_S = 1.0  # an answer that is lost this long before an end is asked for is lost by it
 
 

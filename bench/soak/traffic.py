@@ -9,7 +9,7 @@ import time
 
 from .client import Client, Interrupted
 from .ledger import ENDS, Noted
-from .wire import Event, Lost, head_of
+from .wire import LONGEST_S, Event, Lost, head_of
 
 LONG_STEPS = 60  # long enough to be cancelled while it runs
 BURST = 40  # more than the queue of one key takes
@@ -48,7 +48,7 @@ async def follow(client: Client, noted: Noted, last: int, stop_after: int = 0) -
         if answer.status != 200:
             await wire.read_body(answer, "GET")
         else:
-            async with asyncio.timeout(120):
+            async with asyncio.timeout(LONGEST_S):
                 async for event in wire.events(answer):
                     if not events and not last:
                         client.ledger.first_event.append(time.perf_counter() - begin)
@@ -141,7 +141,7 @@ async def images_streamed(client: Client) -> None:
         if answer.status != 200:
             await wire.read_body(answer, "POST")
         else:
-            async with asyncio.timeout(120):
+            async with asyncio.timeout(LONGEST_S):
                 events = [event async for event in wire.events(answer)]
         answer.seconds = time.perf_counter() - begin
     except (Lost, TimeoutError) as error:

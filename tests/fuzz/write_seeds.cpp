@@ -1,6 +1,6 @@
 // Writes the files of the tests as the fuzzers' first inputs: write_seeds FOLDER fills
 // FOLDER/safetensors, FOLDER/index, FOLDER/caption, FOLDER/tokenizer, FOLDER/gguf, FOLDER/dialect,
-// FOLDER/recipe, FOLDER/trace and FOLDER/http.
+// FOLDER/recipe, FOLDER/trace, FOLDER/http and FOLDER/request.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -74,6 +74,25 @@ constexpr const char* kTraces[] = {
     R"({"schema":"octet.generate/1","kernels":[{"layer":"q","path":"int8","kernel":"k",
         "launches":3,"us":1}],"ops":[{"op":"norm","calls":1,"us":2}]})"};
 
+// Lines of a head, an empty line, and a body.
+constexpr const char* kBodies[] = {
+    "/v1/jobs?limit=5&a=%20+\nauthorization: Bearer k-3f9a1c0d5e7b2846ffe1\n"
+    "idempotency-key: one\nhost: localhost:80\norigin: https://example.org\n\n"
+    R"({"prompt": "a red square", "negative_prompt": "", "size": "64x64", "seed": 7, "steps": 2,
+        "guidance": [5, 3.5], "preset": "turbo", "n": 2, "priority": "low",
+        "lora": [{"name": "style", "strength": 0.8}], "output_format": "png",
+        "output_compression": 90})",
+    "last-event-id: 18446744073709551615\nhost: [::1]:80\n"
+    "authorization: Basic YTprLTNmOWExYzBkNWU3YjI4NDZmZmUx\n\n"
+    R"({"json_prompt": {"high_level_description": "a"}, "size": "auto", "guidance": 7})",
+    "host: evil.example\n\n"
+    R"({"prompt": "{\"a\": 1}", "model": "gpt-image-1", "quality": "hd", "stream": true,
+        "partial_images": 2, "response_format": "b64_json", "user": "u", "background": "auto",
+        "moderation": "low", "style": "vivid", "a\nb": 1})",
+    "\n"
+    R"({"prompt": "a fox <lora:style:0.8>", "width": 64, "height": 64, "seed": -1, "steps": 2,
+        "cfg_scale": 7.5, "batch_size": 2, "n_iter": 1, "sampler_name": "Euler"})"};
+
 constexpr const char* kRequests[] = {
     "GET /a%20b?c=d+e HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n",
     "POST /ab HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello"
@@ -92,7 +111,7 @@ int main(int argument_count, char** arguments) {
   }
   const std::filesystem::path folder = arguments[1];
   for (const char* target : {"safetensors", "index", "caption", "tokenizer", "gguf", "dialect",
-                             "recipe", "trace", "http"}) {
+                             "recipe", "trace", "http", "request"}) {
     std::filesystem::create_directories(folder / target);
   }
   write(folder / "safetensors" / "sound", octet::test::sound_file());
@@ -126,6 +145,9 @@ int main(int argument_count, char** arguments) {
   }
   for (const std::string text : kRequests) {
     write(folder / "http" / std::to_string(text.size()), text);
+  }
+  for (const std::string text : kBodies) {
+    write(folder / "request" / std::to_string(text.size()), text);
   }
   return 0;
 }

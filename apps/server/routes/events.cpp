@@ -2,7 +2,6 @@
 // one that the client has seen.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <utility>
 
 #include "server/routes/base64.h"
@@ -11,14 +10,6 @@
 #include "server/routes/sse.h"
 
 namespace octet::server {
-
-std::string sse_event(std::string_view name, const std::string& line, uint64_t id) {
-  std::string event = id > 0 ? fmt::format("id: {}\n", id) : "";
-  event.reserve(event.size() + name.size() + line.size() + 20);
-  event.append("event: ").append(name).append("\ndata: ").append(line).append("\n\n");
-  return event;
-}
-
 namespace {
 
 struct NamedEvent {
@@ -63,16 +54,6 @@ NamedEvent named_event(const Service& service, const Job& job, const JobEvent& e
 
 bool can_be_left_out(JobEvent::Kind kind) {
   return kind == JobEvent::Kind::progress || kind == JobEvent::Kind::preview;
-}
-
-uint64_t last_event_id(const http::Request& request) {
-  const std::string* const text = request.header("last-event-id");
-  if (text == nullptr) return 0;
-  uint64_t id = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), id);
-  if (error == std::errc() && end == text->data() + text->size()) return id;
-  refuse(400, "the header `Last-Event-ID` is no number, expected the id of an event",
-         "Last-Event-ID");
 }
 
 void follow_job(Context& context, const CallPtr& call) {

@@ -20,6 +20,10 @@ struct ImageRequest {
   std::vector<std::string> ignored = {};  // fields that change nothing
 };
 
+// Throws Refused (400) for what makes no sense.
+ImageRequest read_image_request(const RequestLimits& limits, const std::string& model_id,
+                                const EngineInfo& info, const Call& call);
+
 // The preset that OpenAI's word stands for; a preset's own name does, too. Empty: the model's own.
 // Throws Refused (400) for other words.
 std::string preset_of_quality(const std::string& quality, const std::vector<PresetInfo>& presets);

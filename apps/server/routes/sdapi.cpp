@@ -5,77 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <utility>
 
 #include "server/routes/base64.h"
-#include "server/routes/job_fields.h"
 #include "server/routes/job_json.h"
 #include "server/routes/openai.h"
 
 namespace octet::server {
 namespace {
-
-constexpr int64_t kLargestSide = 1 << 16;
-constexpr double kMostGuidanceScale = 1000;
-constexpr int kPreviewsOfJob = 8;  // for those who ask for progress
-
-// What the request asks for that its picture does not say.
-struct TextToImage {
-  JobSpec spec = {};
-  Json parameters = {};  // the request, as such servers repeat it
-  std::vector<std::string> ignored = {};
-};
-
-void read_numbers(Fields& fields, const RequestLimits& limits, PictureRequest& picture) {
-  picture.size.width = static_cast<int>(fields.integer("width", 1, kLargestSide).value_or(0));
-  picture.size.height = static_cast<int>(fields.integer("height", 1, kLargestSide).value_or(0));
-  if ((picture.size.width == 0) != (picture.size.height == 0)) {
-    refuse_field(picture.size.width == 0 ? "width" : "height",
-                 "the request has one of `width` and `height`, expected both or none");
-  }
-  const int64_t seed = fields.integer("seed", -1, INT64_MAX).value_or(-1);
-  picture.seed = seed < 0 ? random_seed() : static_cast<uint64_t>(seed);
-  picture.steps = static_cast<int>(fields.integer("steps", 1, limits.steps).value_or(0));
-  if (const auto scale = fields.number("cfg_scale", 0, kMostGuidanceScale)) {
-    picture.guidance = {static_cast<float>(*scale)};
-  }
-  const int64_t batch = fields.integer("batch_size", 1, limits.images).value_or(1);
-  const int64_t rounds = fields.integer("n_iter", 1, limits.images).value_or(1);
-  if (batch * rounds > limits.images) {
-    refuse_field("batch_size", fmt::format("`batch_size` times `n_iter` is {}, expected at most {}",
-                                           batch * rounds, limits.images));
-  }
-  picture.images = static_cast<int>(batch * rounds);
-}
-
-TextToImage read_text_to_image(const Service& service, const Call& call) {
-  TextToImage request{.spec = spec_of(call), .parameters = call.body()};
-  Fields fields(request.parameters);
-  const RequestLimits& limits = service.options().limits;
-  JobSpec& spec = request.spec;
-  std::string prompt = fields.text("prompt", limits.caption_bytes).value_or("");
-  take_loras(prompt, spec.loras);
-  if (prompt.find_first_not_of(" \t\r\n") == std::string::npos) {
-    refuse_field("prompt", "`prompt` is missing or empty, expected a description of the picture");
-  }
-  (is_json_object(prompt) ? spec.picture.caption : spec.prompt) = prompt;
-  spec.picture.caption_name = "prompt";
-  read_numbers(fields, limits, spec.picture);
-  const std::string negative = fields.text("negative_prompt", limits.caption_bytes).value_or("");
-  // Front ends have one that goes with each request, whatever the model.
-  if (service.info().takes_negative) {
-    spec.picture.negative = negative;
-  } else if (!negative.empty()) {
-    request.ignored.emplace_back("negative_prompt");
-  }
-  spec.preview_every = kPreviewsOfJob;
-  if (spec.picture.steps > 0)
-    spec.preview_every = preview_every(spec.picture.steps, kPreviewsOfJob);
-  for (std::string& name : fields.unknown()) request.ignored.push_back(std::move(name));
-  return request;
-}
 
 // What such servers store in a picture: "a fox\nSteps: 20, Sampler: Euler, ...".
 std::string info_text(const JobSpec& spec, uint64_t seed) {
@@ -125,7 +62,8 @@ Json pictures_answer(const Service& service, const TextToImage& request, const J
 }
 
 void text_to_image(Context& context, const CallPtr& call) {
-  auto request = std::make_shared<TextToImage>(read_text_to_image(context.service, *call));
+  auto request = std::make_shared<TextToImage>(
+      read_text_to_image(context.service.options().limits, context.service.info(), *call));
   const std::shared_ptr<Job> job = context.service.submit(request->spec);
   const auto follower = context.followers.follow(job, 0);
   call->on_gone([&context, weak = std::weak_ptr(follower)] {
@@ -199,22 +137,6 @@ void interrupt(Context& context, const CallPtr& call) {
 }
 
 }  // namespace
-
-void take_loras(std::string& prompt, std::vector<std::string>& loras) {
-  constexpr std::string_view kBegin = "<lora:";
-  size_t begin = 0;
-  while ((begin = prompt.find(kBegin, begin)) != std::string::npos) {
-    const size_t end = prompt.find('>', begin);
-    if (end == std::string::npos) return;
-    std::string lora = prompt.substr(begin + kBegin.size(), end - begin - kBegin.size());
-    prompt.erase(begin, end + 1 - begin);
-    const size_t colon = lora.find(':');
-    const std::string name = lora.substr(0, colon);
-    const double strength =
-        colon == std::string::npos ? 1 : std::strtod(lora.c_str() + colon + 1, nullptr);
-    loras.push_back(fmt::format("{}:{}", name, strength));
-  }
-}
 
 void add_sdapi_routes(Context& context) {
   const auto add = [&](const char* method, const char* pattern, auto answer) {
