@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/routes/base64.h"
+#include "server/routes/fields.h"
 #include "server/routes/job_json.h"
 #include "server/routes/openai.h"
 
