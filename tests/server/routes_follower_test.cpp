@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <future>
+#include <latch>
 #include <thread>
 
 #include "server/routes/error_objects.h"
@@ -34,17 +35,9 @@ std::shared_ptr<Job> waiting_job() { return std::make_shared<Job>("test-1", JobS
 
 // Until everything that was posted before has been done, by both threads.
 void wait_for(Executor& executor) {
-  std::promise<void> first, second;
-  std::shared_future<void> both = second.get_future().share();
-  executor.post([&] {
-    first.set_value();
-    both.wait();
-  });
-  executor.post([&] {
-    first.get_future().wait();
-    second.set_value();
-  });
-  both.wait();
+  const auto all_are_here = std::make_shared<std::latch>(3);  // both, and this thread
+  for (int i = 0; i < 2; ++i) executor.post([all_are_here] { all_are_here->arrive_and_wait(); });
+  all_are_here->arrive_and_wait();
 }
 
 TEST(Follower, TakesEventsInTheirOrderOneAtATime) {
