@@ -139,7 +139,7 @@ class Proxy:
             self.process.kill()
             self.process.wait()
 
-    def sees(self, name: str, backend: str = "blocking") -> bool:
+    def sees(self, name: str, backend: str = "gpus") -> bool:
         """True if it counts this worker as ready (for `idle`: as doing nothing)."""
         for line in tell(self.socket, "show stat -1 4 -1").splitlines():
             fields = line.split(",")

@@ -61,6 +61,7 @@ def main() -> int:
             parser.error(f"expected workers as NAME=HOST:PORT, each name once, got {text}")
         workers[match[1]] = match[2]
     text = configuration(TEMPLATE.read_text(encoding="utf-8"), workers)
+    text = text.replace(" maxconn 2\n", f" maxconn {len(workers)}\n")
     text = text.replace("inter 500ms", f"inter {arguments.check_every}")
     text = text.replace("timeout queue 60s", f"timeout queue {arguments.queue}")
     if arguments.user:

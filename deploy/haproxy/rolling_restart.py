@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from local_fleet import ask, split_arguments, tell, wait_until  # noqa: E402
 
-CHECKED = ("blocking", "idle", "short")  # the other backends follow these
+CHECKED = ("gpus", "idle", "short")  # the other backends follow these
 METRIC = re.compile(r"^(octet_\w+) ([0-9.e+-]+)$", re.MULTILINE)
 
 

@@ -76,7 +76,8 @@ def test_haproxy_accepts_the_configuration(tmp_path: Path, names: list[str]) -> 
         text = subprocess.run([sys.executable, CONFIGURE, *workers], check=True, text=True,
                               capture_output=True).stdout
         servers = [line.split()[1:3] for line in text.splitlines()
-                   if line.strip().startswith("server ")]
+                   if line.strip().startswith("server ") and "unix@" not in line]
+        assert f" maxconn {len(names)}\n" in text
         each = len(servers) // len(names)  # backends
         assert each > 5 and sorted(servers) == sorted([*worker.split("=")] for worker in workers
                                                       for _ in range(each))
@@ -169,13 +170,13 @@ def test_who_waits_too_long_is_told_in_time(fleet: Fleet) -> None:
         wait_until(lambda: all(proxy.sees(w.name) for w in fleet.workers), 10, "all workers")
         with ThreadPoolExecutor(6) as clients:
             begin = time.monotonic()
-            long = [clients.submit(generate, proxy.port, seed, 30) for seed in range(3)]
+            long = [clients.submit(generate, proxy.port, seed, 60) for seed in range(3)]
             time.sleep(0.2)
             status, headers, answer = generate(proxy.port, 9)
             took = time.monotonic() - begin
             assert (status, answer["error"]["code"]) == (503, "overloaded")
             assert int(headers["retry-after"]) > 0
-            assert 0.5 < took < 2 and not any(each.done() for each in long)
+            assert 0.5 < took < 5 and not any(each.done() for each in long)
             assert [each.result()[0] for each in long] == [200] * 3
     finally:
         proxy.end()
@@ -274,9 +275,9 @@ def test_a_rolling_restart_fails_no_request(fleet: Fleet) -> None:
     assert all(worker.process.pid not in pids for worker in fleet.workers)
 
 
-def test_sigterm_alone_refuses_one_request_at_most(fleet: Fleet) -> None:
-    """Before a check has seen that a worker ends, its 503 makes the proxy ask another one; where
-    none has room but this one, again, the client is told. That takes it out: it is the only one."""
+def test_sigterm_alone_fails_no_blocking_request(fleet: Fleet) -> None:
+    """Before a check has seen that a worker ends, its 503 takes it out, and another one is asked,
+    even if at that moment no other has room."""
     worker = fleet.workers[2]
     # It has a job that the proxy does not count, so that it refuses for a while before it is gone.
     own = make_job(worker.port, 1, steps=20)[1]["id"]
@@ -285,12 +286,7 @@ def test_sigterm_alone_refuses_one_request_at_most(fleet: Fleet) -> None:
     wait_until(lambda: ask(worker.port, "GET", "/ready")[0] == 503, 5, "the worker to refuse")
     with ThreadPoolExecutor(6) as clients:
         asked = [clients.submit(generate, fleet.port, seed) for seed in range(6)]
-        answers = [each.result() for each in asked]
-    refused = [answer for answer in answers if answer[0] != 200]
-    assert len(refused) <= 1
-    for status, headers, answer in refused:
-        assert (status, answer["error"]["code"]) == (503, "draining")
-        assert int(headers["retry-after"]) > 0
+        assert [each.result()[0] for each in asked] == [200] * 6
     assert worker.process.wait(30) == 0
     worker.start()
     worker.wait_ready()
