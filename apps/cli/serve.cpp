@@ -178,7 +178,8 @@ void run_server(const CommonFlags& flags, ServeArguments& arguments) {
                               if (!flags.quiet) print(line);
                             },
                         .stop = [&] { return stop.was_sent(); },
-                        .json_log = arguments.log_format == "json"});
+                        .json_log = arguments.log_format == "json",
+                        .lowest = flags.verbose ? log::Level::debug : log::Level::info});
 }
 
 void add_server_flags(CLI::App& command, ServeArguments& arguments) {
@@ -216,6 +217,8 @@ void add_server_flags(CLI::App& command, ServeArguments& arguments) {
               "Seconds for which results can be fetched");
   add_seconds(command, "--grace", serve.grace_s, 86400,
               "Seconds that jobs may still take when the server is asked to end");
+  add_seconds(command, "--linger", serve.linger_s, 3600,
+              "Seconds after the last of these jobs, for their clients to fetch the results");
   add_choice(command, "--log-format", arguments.log_format, {"text", "json"},
              "Form of the log lines");
   command.add_flag("--no-warm-up", arguments.no_warm_up,

@@ -54,6 +54,7 @@ class Log {
   explicit Log(const ServeHooks& hooks) : hooks_(hooks) {}
 
   void operator()(const LogLine& line) {
+    if (line.level < hooks_.lowest) return;
     const std::lock_guard lock(mutex_);
     if (hooks_.log_line) hooks_.log_line(hooks_.json_log ? as_json(line) : as_text(line));
   }
@@ -146,7 +147,15 @@ void serve(const ServeOptions& options, const ServeHooks& hooks) {
   if (!failed) {
     log({.sentence = "ending: no new jobs; those under way may take " +
                      std::to_string(static_cast<int>(options.grace_s)) + " s more"});
+    const auto ended = [&] {
+      const ServiceCounts counts = service.counts();
+      return counts.completed + counts.failed + counts.cancelled;
+    };
+    const uint64_t before = ended();
     service.drain(options.grace_s);
+    // Their clients were told nothing yet, and results are in memory alone.
+    if (ended() > before)
+      std::this_thread::sleep_for(std::chrono::duration<double>(options.linger_s));
   }
   server.stop(/*seconds=*/2);
   {
