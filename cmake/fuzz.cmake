@@ -13,7 +13,8 @@ file(GLOB fuzzed_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/formats/*.c
   ${PROJECT_SOURCE_DIR}/src/tensor/*.cpp ${PROJECT_SOURCE_DIR}/src/audit/*.cpp)
 file(GLOB caption_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/models/ideogram4/caption*.cpp)
 file(GLOB base_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/base/*.cpp)
-list(APPEND fuzzed_sources ${caption_sources} ${base_sources})
+list(APPEND fuzzed_sources ${caption_sources} ${base_sources}
+  ${PROJECT_SOURCE_DIR}/src/models/trained_for.cpp ${PROJECT_SOURCE_DIR}/src/report/text.cpp)
 foreach(name bpe byte_alphabet pre_tokenizer tokenizer tokenizer_file unicode)
   list(APPEND fuzzed_sources ${PROJECT_SOURCE_DIR}/src/models/tokenizer/${name}.cpp)
 endforeach()
@@ -35,6 +36,11 @@ if(TARGET SQLite::SQLite3)
   target_link_libraries(octet_fuzzed PUBLIC SQLite::SQLite3)
   target_compile_definitions(octet_fuzzed PRIVATE OCTET_HAS_SQLITE=1)
 endif()
+foreach(library JPEG::JPEG WebP::webp)
+  if(TARGET ${library})
+    target_link_libraries(octet_fuzzed PUBLIC ${library})
+  endif()
+endforeach()
 if(TARGET utf8proc::utf8proc)
   target_link_libraries(octet_fuzzed PUBLIC utf8proc::utf8proc)
   target_compile_definitions(octet_fuzzed PRIVATE OCTET_HAS_UTF8PROC=1)
@@ -43,7 +49,8 @@ endif()
 add_executable(write_seeds ${PROJECT_SOURCE_DIR}/tests/fuzz/write_seeds.cpp
   ${PROJECT_SOURCE_DIR}/tests/models/sample_captions.cpp
   ${PROJECT_SOURCE_DIR}/tests/formats/broken_files.cpp ${PROJECT_SOURCE_DIR}/src/base/error.cpp
-  ${PROJECT_SOURCE_DIR}/src/base/escaped_text.cpp ${PROJECT_SOURCE_DIR}/src/formats/text.cpp
+  ${PROJECT_SOURCE_DIR}/src/base/escaped_text.cpp ${PROJECT_SOURCE_DIR}/src/base/per_thread.cpp
+  ${PROJECT_SOURCE_DIR}/src/formats/text.cpp
   ${PROJECT_SOURCE_DIR}/src/models/tokenizer/unicode.cpp
   ${PROJECT_SOURCE_DIR}/src/models/tokenizer/byte_alphabet.cpp)
 target_include_directories(write_seeds PRIVATE ${PROJECT_SOURCE_DIR}/tests)

@@ -91,6 +91,13 @@ TEST(Fields, NameAFieldThatNobodyKnows) {
   EXPECT_EQ(failure.message, "`stesp` is not a field of this request, expected some of steps");
 }
 
+TEST(Fields, NameAFieldOnOneLine) {
+  const Failure failure =
+      refusal_of(R"({"a\nb": 1})", [](const Fields& fields) { fields.refuse_unknown(); });
+  EXPECT_EQ(failure.param, "a field with a strange name");
+  EXPECT_EQ(failure.message.find('\n'), failure.message.npos);
+}
+
 TEST(Fields, ListTheWordsOfAChoice) {
   const Failure failure = picture_refusal("{\"output_format\": \"gif\"}");
   EXPECT_EQ(failure.message, "`output_format` is \"gif\", expected one of png, jpeg, webp");

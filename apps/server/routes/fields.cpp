@@ -1,5 +1,6 @@
 #include "server/routes/fields.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -21,6 +22,14 @@ std::string shown(const Json& value) {
     return to_line(value);
   }
   return kind_of(value);
+}
+
+// A client may call a field whatever it likes; a sentence is one line.
+std::string shown_field(const std::string& name) {
+  if (name.size() > kMostShown) return "a field with a long name";
+  const bool is_line =
+      std::ranges::none_of(name, [](unsigned char each) { return each < ' ' || each == 0x7f; });
+  return is_line ? name : "a field with a strange name";
 }
 
 // JSON knows one kind of numbers: 4.0 is an integer.
@@ -134,7 +143,7 @@ std::vector<std::string> Fields::unknown() const {
 
 void Fields::refuse_unknown() const {
   for (const std::string& name : unknown()) {
-    const std::string shown_name = name.size() <= kMostShown ? name : "a field with a long name";
+    const std::string shown_name = shown_field(name);
     refuse(400,
            fmt::format("`{}` is not a field of this request, expected some of {}", path(shown_name),
                        fmt::join(known_, ", ")),
