@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -71,12 +71,10 @@ bool is_loopback(const std::string& address) {
 std::string state_folder(const ServeArguments& arguments) {
   if (arguments.no_state) return "";
   if (arguments.state != "default") return arguments.state;
-  const auto folder_of = [](const char* variable) {
-    const char* const value = std::getenv(variable);
-    return std::string(value != nullptr ? value : "");
-  };
-  std::string root = folder_of("XDG_STATE_HOME");
-  if (root.empty() && !folder_of("HOME").empty()) root = folder_of("HOME") + "/.local/state";
+  const auto text_of = [](const char* value) { return std::string(value != nullptr ? value : ""); };
+  std::string root = text_of(std::getenv("XDG_STATE_HOME"));
+  const std::string home = text_of(std::getenv("HOME"));
+  if (root.empty() && !home.empty()) root = home + "/.local/state";
   if (root.empty() || arguments.serve.port == 0) return "";
   return fmt::format("{}/octet/serve-{}", root, arguments.serve.port);
 }

@@ -35,7 +35,7 @@ def port(built_program):
                                      capture_output=True, text=True).stderr:
         pytest.skip("this build has no server")
     os.environ["PYTHONPATH"] = str(DEPLOY)
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.update(RAY_USAGE_STATS_ENABLED="0")
     from ray import serve
 
     import ray_serve
