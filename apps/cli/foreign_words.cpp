@@ -129,9 +129,8 @@ constexpr ForeignWords kForeignWords[] = {
     {"img2img edit inpaint outpaint", "generate",
      "pictures are made from captions alone; use octet generate"},
     {"upscale", "generate", "there is no upscaler; octet generate --size asks for the pixels"},
-    {"serve server start webui ui gui web api listen", "generate",
-     "there is no server; octet generate makes pictures, many with one --caption FOLDER, and in "
-     "your own program the library keeps a model loaded (docs/library.md, docs/python.md)"},
+    {"server start webui ui gui web api listen", "serve",
+     "use octet serve, which has a page for the browser and an API for programs"},
     {"train finetune fine-tune dreambooth", "generate",
      "nothing is trained here; octet generate --lora FILE runs what others trained"},
     {"download", "pull", "use octet pull"},

@@ -34,8 +34,7 @@ def port(built_program):
     if "no server" in subprocess.run([program, "serve", "--port", "0", "--keys", "/nonexistent"],
                                      capture_output=True, text=True).stderr:
         pytest.skip("this build has no server")
-    os.environ["PYTHONPATH"] = str(DEPLOY)
-    os.environ.update(RAY_USAGE_STATS_ENABLED="0")
+    os.environ.update(PYTHONPATH=str(DEPLOY), RAY_USAGE_STATS_ENABLED="0")
     from ray import serve
 
     import ray_serve
