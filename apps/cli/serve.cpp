@@ -224,7 +224,7 @@ void add_server_flags(CLI::App& command, ServeArguments& arguments) {
   set_group(command, kServerOptions,
             {"--host", "--port", "--name", "--keys", "--insecure", "--tls-cert", "--tls-key",
              "--public-url", "--allow-origin", "--state", "--no-state", "--keep-for", "--grace",
-             "--log-format", "--no-warm-up"});
+             "--linger", "--log-format", "--no-warm-up"});
 }
 
 void add_limit_flags(CLI::App& command, ServeArguments& arguments) {

@@ -67,6 +67,8 @@ def main() -> int:
     if arguments.user:
         whom = f"  user {arguments.user}\n  group {arguments.user}\n"
         text = text.replace("\nglobal\n", f"\nglobal\n{whom}", 1)
+        # It calls itself there, and by then it is no longer root.
+        text = text.replace('.gpus" mode 600', f'.gpus" mode 600 user {arguments.user}')
     if arguments.look_up:
         text = with_names_looked_up(text)
     sys.stdout.write(text)

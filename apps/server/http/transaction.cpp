@@ -300,7 +300,8 @@ size_t Transaction::stream_waiting() const {
 void Transaction::stream_write(std::string_view bytes) {
   const std::lock_guard lock(connection_->mutex);
   if (!is_stream_ || finished_ || stream_ended_ || connection_->gone) return;
-  if (queue_.size() + bytes.size() > core_->options.limits.stream_bytes) {
+  // One that is longer than the limit reaches a reader who has taken what came before.
+  if (queue_.size() > core_->options.limits.stream_bytes) {
     connection_->break_off_locked();
     return;
   }

@@ -30,8 +30,8 @@ doc.past = [];
 
 api.onKeyWanted(askForKey);
 const guide = new Guide();
-const findings = new Findings(doc);
 const settings = new Settings();
+const findings = new Findings(doc, () => settings.model !== null);
 const views = new Views();
 const jobs = new Jobs();
 
@@ -259,7 +259,10 @@ jobs.addEventListener("picture", ({ detail }) => {
   stage.showPicture(detail, subjectOf(detail));
   gallery.update();
 });
-jobs.addEventListener("error", ({ detail }) => fail(detail));
+jobs.addEventListener("error", ({ detail }) => {
+  if (!jobs.isBusy) showFormer();
+  fail(detail);
+});
 jobs.addEventListener("end", ({ detail: job }) => {
   gallery.update();
   if (job.state === "completed") {
@@ -281,8 +284,20 @@ function fail(error) {
   toast(error.message + again, "error");
 }
 
+let isStarting = false; // one job, however often the button is pressed
+
 async function render() {
-  if (jobs.isBusy) return;
+  if (jobs.isBusy || isStarting) return;
+  isStarting = true;
+  try {
+    await renderNow();
+  } finally {
+    isStarting = false;
+  }
+}
+
+async function renderNow() {
+  if (!settings.model) await meet(); // a key may have been asked for, and not given
   if (!settings.model) {
     bar.note("The model is not loaded yet.", "error");
     return;
@@ -316,7 +331,10 @@ listenToKeys({ doc, stage, render });
 
 // --- the server ---
 
+let meetingAgain = 0;
+
 async function meet() {
+  clearTimeout(meetingAgain);
   try {
     const { data } = await api.models();
     const model = data[0];
@@ -325,13 +343,14 @@ async function meet() {
     const devices = (model.octet.devices ?? []).filter((name) => name !== "auto").join(", ");
     byId("model-name").textContent = devices ? `${model.id} \u00b7 ${devices}` : model.id;
     panel.update();
+    findings.schedule();
     showMode();
     if (!draft && !recall("started")) openStart();
     await jobs.resume();
   } catch (error) {
     byId("model-name").textContent =
       error.status === 503 ? "The model is being loaded\u2026" : error.message;
-    if (![400, 401, 403, 404].includes(error.status)) setTimeout(meet, kAgainMs);
+    if (![400, 401, 403, 404].includes(error.status)) meetingAgain = setTimeout(meet, kAgainMs);
   }
 }
 

@@ -5,9 +5,11 @@ import { fieldOfPath } from "./caption.js";
 const kWaitMs = 350;
 
 export class Findings extends EventTarget {
-  constructor(doc) {
+  // `isReady()`: whether the server may be asked; before that it may want a key.
+  constructor(doc, isReady) {
     super();
     this.doc = doc;
+    this.isReady = isReady;
     this.list = []; // {path, rule, severity, fixable, place}
     this.canonical = ""; // the caption with everything mended that can be
     this.valid = true;
@@ -28,7 +30,7 @@ export class Findings extends EventTarget {
     clearTimeout(this.timer);
     this.stop?.abort();
     const stop = (this.stop = new AbortController());
-    if (this.doc.mode === "words") {
+    if (this.doc.mode === "words" || !this.isReady()) {
       this.take({ valid: true, findings: [], canonical: "" });
       return;
     }

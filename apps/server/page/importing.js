@@ -86,7 +86,11 @@ export function listen(take, refuse) {
       refuse(error.message);
     }
   };
+  // Words that are moved within a field stay there.
+  const isForField = (event) => !event.dataTransfer.types.includes("Files") &&
+    event.target.closest?.("input, textarea");
   document.addEventListener("dragover", (event) => {
+    if (isForField(event)) return;
     event.preventDefault();
     document.body.classList.add("dropping");
   });
@@ -94,6 +98,7 @@ export function listen(take, refuse) {
     if (!event.relatedTarget) document.body.classList.remove("dropping");
   });
   document.addEventListener("drop", (event) => {
+    if (isForField(event)) return;
     event.preventDefault();
     document.body.classList.remove("dropping");
     const [file] = event.dataTransfer.files;

@@ -3,6 +3,7 @@ import * as api from "./api.js";
 import { keepPicture, recall, remember } from "./store.js";
 
 const kJob = "job"; // {id, caption, settings} of the one that runs
+const kTriesMs = [500, 2000, 5000]; // between tries to fetch a picture
 
 function bytesOf(base64) {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
@@ -66,7 +67,7 @@ export class Jobs extends EventTarget {
       else if (["completed", "failed", "cancelled"].includes(event)) last = data;
       else this.takeEvent(event, data);
     }, (isLost) => this.set({ ...this.view, isLost }), this.stop.signal);
-    await Promise.all(waiting);
+    const fetched = await Promise.allSettled(waiting);
     if (!last) return; // the page is left
     for (const picture of blobs.values()) {
       await keepPicture({ ...picture, report: last.report, warnings: last.warnings,
@@ -75,6 +76,8 @@ export class Jobs extends EventTarget {
     remember(kJob, null);
     this.set(null);
     this.tell("end", last);
+    const lost = fetched.find(({ status }) => status === "rejected");
+    if (lost) this.tell("error", lost.reason);
   }
 
   takeEvent(event, data) {
@@ -88,8 +91,21 @@ export class Jobs extends EventTarget {
     }
   }
 
+  // The server may be out of reach for a moment.
+  async download(url) {
+    for (const pause of kTriesMs) {
+      try {
+        return await api.picture(url);
+      } catch (error) {
+        if (![0, 429].includes(error.status) && !(error.status >= 500)) throw error;
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      }
+    }
+    return api.picture(url);
+  }
+
   async fetchPicture(job, data, kept, blobs) {
-    const blob = await api.picture(data.url);
+    const blob = await this.download(data.url);
     const picture = { id: `${job.id}/${data.index}`, made: job.created_at * 1000 + data.index, blob,
       width: data.width, height: data.height, seed: data.seed, format: data.format,
       look: data.look, request: job.request, report: null, warnings: job.warnings ?? [],
@@ -114,9 +130,13 @@ export class Jobs extends EventTarget {
     this.set({ ...this.view, cancelling: true });
     if (this.view.state === "sending") return;
     try {
-      await api.cancelJob(this.id);
+      // One that has ended meanwhile would be forgotten with its pictures.
+      const { state } = await api.job(this.id);
+      if (["queued", "running"].includes(state)) await api.cancelJob(this.id);
     } catch (error) {
-      if (error.status !== 404) this.tell("error", error);
+      if (error.status === 404) return;
+      if (this.view) this.set({ ...this.view, cancelling: false });
+      this.tell("error", error);
     }
   }
 }

@@ -28,6 +28,13 @@ export function progressWords(view) {
   return (stages[view.stage] ?? "Starting") + left(view.eta);
 }
 
+// Of the painting, which is nearly all of the time.
+function percentOf(view) {
+  if (view?.stage === "decode") return 100;
+  if (view?.stage !== "denoise" || !view.total) return 0;
+  return Math.round((100 * view.done) / view.total);
+}
+
 export class RenderBar {
   constructor(jobs, render) {
     this.jobs = jobs;
@@ -54,11 +61,11 @@ export class RenderBar {
     byId("cancel").hidden = !isBusy;
     byId("cancel").disabled = view?.cancelling ?? false;
     byId("progress").hidden = !isBusy;
-    document.title = isBusy ? `${Math.round((view.fraction ?? 0) * 100)} % \u00b7 Octet` : "Octet";
+    const percent = percentOf(view);
+    document.title = isBusy ? `${percent} % \u00b7 Octet` : "Octet";
     if (hadFocus) byId(isBusy ? "cancel" : "render").focus();
     if (!isBusy) return;
     const words = progressWords(view);
-    const percent = Math.round((view.fraction ?? 0) * 100);
     byId("progress-words").textContent = words;
     const line = byId("progress-line");
     line.setAttribute("aria-valuenow", String(percent));

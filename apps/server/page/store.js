@@ -27,7 +27,12 @@ function database() {
 
 async function within(mode, work) {
   const transaction = (await database()).transaction(kStore, mode);
-  return work(transaction.objectStore(kStore));
+  const isDone = new Promise((done, fail) => {
+    transaction.oncomplete = done;
+    transaction.onerror = transaction.onabort = () => fail(transaction.error);
+  });
+  const [result] = await Promise.all([work(transaction.objectStore(kStore)), isDone]);
+  return result;
 }
 
 const memory = new Map(); // where there is no database
@@ -39,8 +44,11 @@ export async function allPictures() {
   try {
     pictures = await within("readonly", (store) => asPromise(store.getAll()));
   } catch {
-    pictures = [...memory.values()];
+    pictures = [];
   }
+  // Those that found no room in the database.
+  const known = new Set(pictures.map(({ id }) => id));
+  pictures.push(...[...memory.values()].filter(({ id }) => !known.has(id)));
   return pictures.sort((a, b) => b.made - a.made);
 }
 
@@ -48,6 +56,7 @@ export async function keepPicture(picture) {
   memory.set(picture.id, picture);
   try {
     await within("readwrite", (store) => asPromise(store.put(picture)));
+    memory.delete(picture.id);
     const all = await allPictures();
     for (const old of all.slice(kMostPictures)) await dropPicture(old.id);
   } catch {

@@ -63,8 +63,9 @@ void follow_job(Context& context, const CallPtr& call) {
   if (call->request().method == "HEAD") {
     return call->answer({.headers = {{"Content-Type", "text/event-stream"}}});
   }
+  const bool had_ended = has_ended(job->state());
   const auto follower = context.followers.follow(job, last);
-  if (!follower->has_events()) {
+  if (had_ended && !follower->has_events()) {
     // A browser asks again after each end of a stream, unless there is nothing more to come.
     follower->leave();
     return call->answer({.status = 204});

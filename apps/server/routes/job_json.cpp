@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include "octet/tools/report.h"
@@ -18,8 +19,8 @@ Json lora_list(const JobSpec& spec) {
   Json list = Json::array();
   for (const std::string& text : spec.loras) {
     const size_t colon = text.rfind(':');
-    list.push_back(
-        {{"name", text.substr(0, colon)}, {"strength", std::stod(text.substr(colon + 1))}});
+    list.push_back({{"name", text.substr(0, colon)},
+                    {"strength", std::strtod(text.c_str() + colon + 1, nullptr)}});
   }
   return list;
 }

@@ -40,7 +40,7 @@ Json images_json(const Context& context, const Call& call, const ImageRequest& r
           {"size", size_text(spec.size)},
           {"quality", request.quality},
           {"background", "opaque"},
-          {"usage", usage_json(job, context.service.info().token_side)},
+          {"usage", usage_json(job, request.token_side)},
           {"octet", {{"job", job.id()}, {"warnings", spec.warnings}}}};
 }
 
@@ -93,12 +93,14 @@ Failure failure_of(const JobView& view) {
   return failure(409, "the job was cancelled before its pictures were complete", {}, "cancelled");
 }
 
-void cancel_with_client(const CallPtr& call, const std::shared_ptr<Follower>& follower) {
-  call->on_gone([weak = std::weak_ptr(follower)] {
-    const auto alive = weak.lock();
-    if (alive == nullptr) return;
-    if (alive->job()->spec().idempotency_key.empty()) alive->job()->cancel();
-    alive->leave();
+void cancel_with_client(const CallPtr& call, const std::shared_ptr<Follower>& follower,
+                        std::function<void()> gone) {
+  call->on_gone([weak = std::weak_ptr(follower), gone = std::move(gone)] {
+    if (const auto alive = weak.lock()) {
+      if (alive->job()->spec().idempotency_key.empty()) alive->job()->cancel();
+      alive->leave();
+    }
+    if (gone) gone();
   });
 }
 

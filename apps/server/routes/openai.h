@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace octet::server {
 
 struct ImageRequest {
   JobSpec spec = {};
+  int token_side = 1;            // of the model
   std::string quality = "auto";  // as asked for
   bool url = false;              // links instead of pictures
   bool stream = false;
@@ -43,7 +45,8 @@ void stream_images(Context& context, const CallPtr& call, const ImageRequest& re
                    const std::shared_ptr<Job>& job);
 
 // Cancels the job when the client leaves: nobody will ask for it again. One with an
-// Idempotency-Key goes on, since its client means to ask again.
-void cancel_with_client(const CallPtr& call, const std::shared_ptr<Follower>& follower);
+// Idempotency-Key goes on, since its client means to ask again. `gone` is called then, too.
+void cancel_with_client(const CallPtr& call, const std::shared_ptr<Follower>& follower,
+                        std::function<void()> gone = {});
 
 }  // namespace octet::server

@@ -81,6 +81,7 @@ ImageRequest read_image_request(const RequestLimits& limits, const std::string& 
     spec.preview_every = preview_every(steps, request.partial_images);
     spec.preview_scale = std::max(info.token_side, 1);  // the size of the picture
   }
+  request.token_side = info.token_side;
   for (std::string& name : fields.unknown()) request.ignored.push_back(std::move(name));
   return request;
 }

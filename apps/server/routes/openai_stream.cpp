@@ -14,11 +14,11 @@ namespace {
 // One stream, from its first event to its last. Its functions are called one at a time.
 class ImageStream {
  public:
-  ImageStream(Context& context, std::shared_ptr<http::Stream> stream, const ImageRequest& request,
+  ImageStream(std::shared_ptr<http::Stream> stream, const ImageRequest& request,
               std::shared_ptr<Job> job)
-      : context_(context),
-        stream_(std::move(stream)),
+      : stream_(std::move(stream)),
         quality_(request.quality),
+        token_side_(request.token_side),
         partial_images_(request.partial_images),
         job_(std::move(job)) {}
 
@@ -68,16 +68,16 @@ class ImageStream {
   void take_picture(const FinishedPicture& picture) {
     constexpr const char* kType = "image_generation.completed";
     Json json = event_json(kType, *picture.file, picture.format);
-    json["usage"] = usage_json(*job_, context_.service.info().token_side);
+    json["usage"] = usage_json(*job_, token_side_);
     json["image_index"] = picture.index;
     json["seed"] = picture.seed;
     json["octet"] = {{"job", job_->id()}, {"warnings", job_->spec().warnings}};
     write(kType, json);
   }
 
-  Context& context_;
   const std::shared_ptr<http::Stream> stream_;
   const std::string quality_;
+  const int token_side_;
   const int partial_images_;
   const std::shared_ptr<Job> job_;
   std::map<int, int> sent_;  // previews of each picture
@@ -95,7 +95,7 @@ void stream_images(Context& context, const CallPtr& call, const ImageRequest& re
   const std::shared_ptr<http::Stream> stream = call->event_stream(std::move(headers));
   cancel_with_client(call, follower);
   context.keep_alive.add(stream);
-  const auto images = std::make_shared<ImageStream>(context, stream, request, job);
+  const auto images = std::make_shared<ImageStream>(stream, request, job);
   follower->start([images](const JobEvent& event) { images->take(event); });
 }
 

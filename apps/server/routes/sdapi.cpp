@@ -67,12 +67,9 @@ void text_to_image(Context& context, const CallPtr& call) {
       read_text_to_image(context.service.options().limits, context.service.info(), *call));
   const std::shared_ptr<Job> job = context.service.submit(request->spec);
   const auto follower = context.followers.follow(job, 0);
-  call->on_gone([&context, weak = std::weak_ptr(follower)] {
-    if (const auto alive = weak.lock()) context.previews.forget(alive->job()->id());
-  });
-  cancel_with_client(call, follower);
+  cancel_with_client(call, follower, [&context, id = job->id()] { context.previews.forget(id); });
   follower->start([&context, call, request, job](const JobEvent& event) {
-    if (event.kind == JobEvent::Kind::preview) {
+    if (event.kind == JobEvent::Kind::preview && !job->is_cancelling()) {
       context.previews.keep(job->id(), event.preview.png);
     }
     if (event.kind != JobEvent::Kind::ended) return;

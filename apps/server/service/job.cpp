@@ -56,7 +56,7 @@ JobView Job::view() const {
 
 size_t Job::bytes() const {
   const std::lock_guard lock(mutex_);
-  size_t sum = spec_.picture.caption.size() + spec_.prompt.size();
+  size_t sum = spec_.picture.caption.size() + spec_.picture.negative.size() + spec_.prompt.size();
   for (const FinishedPicture& picture : view_.pictures) sum += picture.file->size();
   for (const JobEventPtr& event : events_) {
     if (event->preview.png != nullptr) sum += event->preview.png->size();
@@ -67,9 +67,10 @@ size_t Job::bytes() const {
 // --- who follows it ---
 
 std::shared_ptr<Job::Subscription> Job::subscribe(uint64_t last, Tell tell) {
-  auto follower = std::make_shared<Subscription>(last, std::move(tell));
+  std::shared_ptr<Subscription> follower;
   {
     const std::lock_guard lock(mutex_);
+    follower = std::make_shared<Subscription>(std::min(last, last_event_), std::move(tell));
     std::erase_if(followers_, [](const auto& each) { return each.expired(); });
     followers_.push_back(follower);
   }

@@ -133,7 +133,13 @@ void Journal::write(const std::string& lines) {
   for (size_t done = 0; done < lines.size();) {
     const ssize_t wrote = ::write(file_, lines.data() + done, lines.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) fail_on(path_);
+    if (wrote < 0) {
+      // Half a line would spoil the next one.
+      const int error_number = errno;
+      if (done > 0 && ::ftruncate(file_, static_cast<off_t>(bytes_)) == 0) done = 0;
+      errno = error_number;
+      fail_on(path_);
+    }
     done += static_cast<size_t>(wrote);
   }
   bytes_ += lines.size();

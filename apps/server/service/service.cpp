@@ -77,15 +77,15 @@ ServiceCounts Service::counts() const {
 std::shared_ptr<Job> Service::submit(JobSpec asked) {
   State& state = *state_;
   try {
-    if (is_draining()) {
-      throw Refused{{.status = 503,
-                     .message = "the server is about to end; ask again",
-                     .code = "draining",
-                     .retry_after_s = 10}};
-    }
     {
       const std::lock_guard lock(state.mutex);
       if (auto job = state.earlier(asked)) return job;
+      if (state.draining) {
+        throw Refused{{.status = 503,
+                       .message = "the server is about to end; ask again",
+                       .code = "draining",
+                       .retry_after_s = 10}};
+      }
       state.refuse_if_full(asked);
     }
     const auto job = std::make_shared<Job>(new_job_id(state.options.name), state.read(asked));

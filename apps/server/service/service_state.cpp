@@ -67,6 +67,9 @@ Service::State::State(ServiceOptions given) : options(std::move(given)) {
 
 Service::State::~State() {
   end_all();
+  // Each asks about all of them when its loading ends.
+  for (const auto& worker : workers) worker->end();
+  for (const auto& worker : workers) worker->join();
   workers.clear();
   sweeper.join();
 }
@@ -156,12 +159,14 @@ std::shared_ptr<Job> Service::State::add(const std::shared_ptr<Job>& job) {
     note_in_journal(*job);
   } catch (const Error& error) {
     options.log(log::Level::warning, error.what(), spec.request_id);
+    const Failure why{.status = 503,
+                      .message = "the server cannot note the job on its disk; ask again later",
+                      .code = "journal",
+                      .retry_after_s = 60};
+    job->fail(why);  // somebody may follow it by now
     const std::lock_guard lock(mutex);
     forget(job->id());
-    throw Refused{{.status = 503,
-                   .message = "the server cannot note the job on its disk; ask again later",
-                   .code = "journal",
-                   .retry_after_s = 60}};
+    throw Refused{why};
   }
   bool is_too_late = false;
   {
@@ -208,8 +213,10 @@ void Service::State::forget(const std::string& id) {
     ended_bytes -= kept->bytes;
     ended.erase(kept);
   }
+  // Its key may have been used again, since it failed.
   const JobSpec& spec = at->second->spec();
-  if (!spec.idempotency_key.empty()) idempotent.erase({spec.key, spec.idempotency_key});
+  const auto same = idempotent.find({spec.key, spec.idempotency_key});
+  if (same != idempotent.end() && same->second.lock() == at->second) idempotent.erase(same);
   jobs.erase(at);
 }
 
@@ -275,7 +282,11 @@ void Service::State::note_in_journal(Job& job) {
                          .error = now.failure ? now.failure->message : ""});
     }
   }
-  journal->rewrite(entries);
+  try {
+    journal->rewrite(entries);
+  } catch (const Error& error) {  // what was noted stands in the long one
+    options.log(log::Level::warning, error.what(), job.spec().request_id);
+  }
 }
 
 }  // namespace octet::server

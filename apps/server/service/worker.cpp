@@ -54,9 +54,15 @@ void Worker::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-Worker::~Worker() {
-  stop_.request_stop();
+void Worker::end() { stop_.request_stop(); }
+
+void Worker::join() {
   if (thread_.joinable()) thread_.join();
+}
+
+Worker::~Worker() {
+  end();
+  join();
 }
 
 std::string Worker::failure() const {

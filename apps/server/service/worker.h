@@ -35,7 +35,9 @@ class Worker {
  public:
   Worker(const WorkerOptions& options, WorkerHooks hooks);
   void start();  // begins to load
-  ~Worker();     // after its job; next() must not wait any more
+  void end();    // asks it to stop loading; next() must not wait any more
+  void join();   // until its last call of a hook
+  ~Worker();
 
   const std::string& device() const { return model_.device; }
   const Engine& engine() const { return engine_; }
