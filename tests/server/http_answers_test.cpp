@@ -52,10 +52,10 @@ TEST(HttpAnswers, SendsAnAnswerOfAnotherThread) {
 
 TEST(HttpAnswers, ManyThreadsAnswerManyClients) {
   constexpr int kClients = 16, kRequests = 40;
-  HttpHost host;
   std::mutex mutex;
   std::vector<std::shared_ptr<Exchange>> waiting;
   std::atomic<int> answered{0};
+  HttpHost host;
   host.on("/later", [&](std::shared_ptr<Exchange> exchange) {
     const std::lock_guard lock(mutex);
     waiting.push_back(std::move(exchange));

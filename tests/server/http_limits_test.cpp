@@ -155,8 +155,8 @@ TEST(HttpLimits, EndsIdleConnectionsAndNotThoseThatWait) {
 }
 
 TEST(HttpLimits, EndsAnAnswerThatNobodyReads) {
-  HttpHost host(options_with({.answer_s = 1}));
   std::atomic<int> gone{0};
+  HttpHost host(options_with({.answer_s = 1}));
   host.on("/large", [&](const std::shared_ptr<Exchange>& exchange) {
     exchange->on_gone([&] { ++gone; });
     exchange->answer(

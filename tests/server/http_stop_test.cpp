@@ -10,8 +10,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 TEST(HttpStop, WaitsForAnswersThatAreUnderWay) {
-  HttpHost host;
   std::atomic<bool> has_arrived{false};
+  HttpHost host;
   host.on("/later", [&](const std::shared_ptr<Exchange>& exchange) {
     has_arrived = true;
     host.later([exchange] {
@@ -35,10 +35,10 @@ TEST(HttpStop, WaitsForAnswersThatAreUnderWay) {
 }
 
 TEST(HttpStop, ClosesWhatIsLeft) {
-  HttpHost host;
   std::vector<std::shared_ptr<Stream>> streams;
   std::vector<std::shared_ptr<Exchange>> exchanges;
   std::atomic<int> gone{0}, arrived{0};
+  HttpHost host;
   host.on("/events", [&](std::shared_ptr<Exchange> exchange) {
     exchange->on_gone([&] { ++gone; });
     streams.push_back(exchange->stream(200, {}));
@@ -102,9 +102,9 @@ TEST(HttpStop, RefusesNewConnections) {
 
 TEST(HttpStop, AtAnyTime) {
   for (int round = 0; round < 25; ++round) {
-    HttpHost host;
     std::atomic<bool> ends{false};
     std::atomic<int> threads{0};
+    HttpHost host;
     host.on("/events", [&](const std::shared_ptr<Exchange>& exchange) {
       if (threads++ >= 8) return exchange->answer(text_response(200, "enough"));
       host.later([&, stream = exchange->stream(200, {})] {

@@ -10,6 +10,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 // Handlers leave their streams here.
+// Declared before its host, whose threads use it until they are joined.
 struct OpenStreams {
   std::mutex mutex;
   std::vector<std::shared_ptr<Stream>> streams;
@@ -33,8 +34,8 @@ struct OpenStreams {
 };
 
 TEST(HttpStreams, SendsEachPieceAtOnce) {
-  HttpHost host;
   OpenStreams open;
+  HttpHost host;
   host.on("/events", open.opener());
   host.start();
   // The fastest: on a busy machine some are late. What is held back for more is late each time.
@@ -70,9 +71,9 @@ TEST(HttpStreams, SendsEachPieceAtOnce) {
 }
 
 TEST(HttpStreams, CarriesManyBytesOfAnotherThread) {
-  HttpHost host;
   std::string all;
   for (int i = 0; i < 200'000; ++i) all += std::to_string(i) + "\n";
+  HttpHost host;
   host.on("/numbers", [&](const std::shared_ptr<Exchange>& exchange) {
     host.later([&, stream = exchange->stream(200, {})] {
       for (size_t at = 0; at < all.size(); at += 1000) {
@@ -91,8 +92,8 @@ TEST(HttpStreams, CarriesManyBytesOfAnotherThread) {
 TEST(HttpStreams, DisconnectsAReaderWhoLetsTooMuchWait) {
   ServerOptions options;
   options.limits.stream_bytes = 1'000'000;
-  HttpHost host(options);
   OpenStreams open;
+  HttpHost host(options);
   host.on("/events", open.opener());
   host.start();
   HttpClient client = host.client();
@@ -117,8 +118,8 @@ TEST(HttpStreams, DisconnectsAReaderWhoLetsTooMuchWait) {
 }
 
 TEST(HttpStreams, NoticesThatAReaderHasLeft) {
-  HttpHost host;
   OpenStreams open;
+  HttpHost host;
   host.on("/events", open.opener());
   host.start();
   double fastest_s = 10;
@@ -138,10 +139,10 @@ TEST(HttpStreams, NoticesThatAReaderHasLeft) {
 }
 
 TEST(HttpStreams, NoticesThatAClientLeavesWhileItWaits) {
-  HttpHost host;
   std::shared_ptr<Exchange> kept;
   std::atomic<int> gone{0};
   std::atomic<bool> has_arrived{false};
+  HttpHost host;
   host.on("/later", [&](std::shared_ptr<Exchange> exchange) {
     exchange->on_gone([&] { ++gone; });
     kept = std::move(exchange);
@@ -178,11 +179,11 @@ TEST(HttpStreams, ACallbackIsForgottenWithTheAnswer) {
 }
 
 TEST(HttpStreams, ManyClientsLeaveAtAnyTime) {
-  HttpHost host;
+  std::atomic<bool> ends{false};
   OpenStreams open;
+  HttpHost host;
   host.on("/events", open.opener());
   host.start();
-  std::atomic<bool> ends{false};
   host.later([&] {
     while (!ends) {
       std::vector<std::shared_ptr<Stream>> streams;
@@ -212,8 +213,8 @@ TEST(HttpStreams, ManyClientsLeaveAtAnyTime) {
 TEST(HttpStreams, RefusesMoreThanItAllows) {
   ServerOptions options;
   options.limits.streams = 2;
-  HttpHost host(options);
   OpenStreams open;
+  HttpHost host(options);
   host.on("/events", open.opener());
   host.start();
   HttpClient first = host.client(), second = host.client(), third = host.client();
@@ -247,8 +248,8 @@ TEST(HttpStreams, BreaksOffOneThatIsForgotten) {
 }
 
 TEST(HttpStreams, GivesOnlyAHeadToHead) {
-  HttpHost host;
   OpenStreams open;
+  HttpHost host;
   host.on("/events", open.opener());
   host.start();
   HttpClient client = host.client();
