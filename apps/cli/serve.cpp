@@ -170,6 +170,11 @@ void run_server(const CommonFlags& flags, ServeArguments& arguments) {
                             [&](const std::string& url) {
                               print(fmt::format("octet: {} (model {}, {}); Ctrl-C ends it", url,
                                                 service.model_id, devices));
+                              if (service.state_folder.empty() && !arguments.no_state) {
+                                print(
+                                    "octet: no job is remembered after a restart: with --port 0 "
+                                    "or without HOME, only --state FOLDER keeps them");
+                              }
                             },
                         .log_line =
                             [&](const std::string& line) {

@@ -300,9 +300,13 @@ TEST_F(ServiceTest, KeepsResultsForATimeAndUpToASize) {
 TEST_F(ServiceTest, TellsAfterARestartWhatBecameOfAJob) {
   const test::TemporaryFolder folder;
   options_.state_folder = folder.path();
-  std::string completed, waiting, cancelled;
+  std::string completed, waiting, cancelled, failed;
   {
     const auto service = begun();
+    const auto bad = service->submit(asked_for("bad", "anna", 1000));
+    bad->abort({.status = 504, .message = "too slow", .code = "timeout"});
+    ASSERT_TRUE(wait_for(bad));
+    failed = bad->id();
     const auto done = service->submit(asked_for("done", "anna"));
     ASSERT_TRUE(wait_for(done));
     completed = done->id();
@@ -326,7 +330,11 @@ TEST_F(ServiceTest, TellsAfterARestartWhatBecameOfAJob) {
   }
   ASSERT_NE(service->find(cancelled, "anna"), nullptr);
   EXPECT_EQ(service->find(cancelled, "anna")->state(), JobState::cancelled);
-  EXPECT_EQ(service->jobs_of("anna").size(), 3u);
+  // Another reason stays what it was.
+  ASSERT_NE(service->find(failed, "anna"), nullptr);
+  EXPECT_EQ(service->find(failed, "anna")->view().failure->message, "too slow");
+  EXPECT_NE(service->find(failed, "anna")->view().failure->code, "restarted");
+  EXPECT_EQ(service->jobs_of("anna").size(), 4u);
 }
 
 TEST_F(ServiceTest, DrainingEndsWhatIsUnderWayAndTakesNothingNew) {

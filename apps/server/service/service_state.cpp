@@ -237,7 +237,10 @@ void Service::State::restore() {
   for (JournalEntry entry : journal->former()) {
     if (std::max(entry.created_at, entry.ended_at) + options.keep_s < now_s()) continue;
     Failure why = lost_by_restart();
-    if (entry.state == JobState::failed && !entry.error.empty()) why.message = entry.error;
+    // One that failed before, and not because the server ended.
+    const bool has_own_reason = entry.state == JobState::failed && !entry.error.empty() &&
+                                entry.error != why.message && entry.error != server_ended().message;
+    if (has_own_reason) why = {.message = entry.error};
     const bool is_cancelled = entry.state == JobState::cancelled;
     JobSpec spec;
     spec.key = entry.key;
