@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
+from serving import Server
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="the page is tested with playwright, which is not installed"
+)
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+if CHROMIUM is None:
+    pytest.skip("the page is tested in chromium, which is not installed", allow_module_level=True)
+
+expect = playwright.expect
 LONG_MS = 20_000  # until a picture is there, on a busy machine
-
-
-def open_browser(play: Any) -> Any:
-    # Its sandbox needs rights that a container does not have; the only page it sees is ours.
-    return play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
 
 class Visitor:
@@ -88,3 +94,20 @@ class Visitor:
     def wait_for_picture(self, count: int = 1) -> None:
         self.page.locator(".thumb").nth(count - 1).wait_for(state="attached", timeout=LONG_MS)
         self.page.locator("#render").wait_for(timeout=LONG_MS)
+
+
+@pytest.fixture(scope="module")  # one at a time: of each module that imports it
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as play:
+        # Its sandbox needs rights that a container does not have; the only page it sees is ours.
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visitor(browser: Any, server: Server) -> Iterator[Visitor]:
+    visitor = Visitor(browser, server.url)
+    yield visitor
+    visitor.context.close()
+    assert visitor.errors == []

@@ -6,43 +6,12 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from page_browser import CHROMIUM, LONG_MS, Visitor, open_browser
-from serving import Server, serving
-
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the page is tested with playwright, which is not installed"
-)
-if CHROMIUM is None:
-    pytest.skip("the page is tested in chromium, which is not installed", allow_module_level=True)
-
-expect = playwright.expect
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as play:
-        browser = open_browser(play)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def visitor(browser: Any, server: Server) -> Iterator[Visitor]:
-    visitor = Visitor(browser, server.url)
-    yield visitor
-    visitor.context.close()
-    assert visitor.errors == []
+from page_browser import LONG_MS, Visitor, browser, expect, visitor  # noqa: F401
+from serving import Server, server  # noqa: F401
 
 
 def test_two_drawn_boxes_become_a_picture(visitor: Visitor) -> None:

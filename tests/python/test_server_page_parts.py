@@ -11,31 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_browser import CHROMIUM, Visitor, open_browser
-from serving import Server, serving
-
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the page is tested with playwright, which is not installed"
-)
-if CHROMIUM is None:
-    pytest.skip("the page is tested in chromium, which is not installed", allow_module_level=True)
+from page_browser import Visitor, browser, expect  # noqa: F401
+from serving import Server, server, serving  # noqa: F401
 
 KEY = "a-key-for-this-test-alone"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as play:
-        browser = open_browser(play)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +169,7 @@ def test_a_server_that_wants_a_key(browser: Any, tmp_path: Path) -> None:
         page.goto(server.url)
         page.get_by_label("Key", exact=True).fill("wrong")
         page.get_by_role("button", name="Use key").click()
-        playwright.expect(page.locator("dialog")).to_contain_text("was not accepted")
+        expect(page.locator("dialog")).to_contain_text("was not accepted")
         page.get_by_label("Key", exact=True).fill(KEY)
         page.keyboard.press("Enter")
         visitor.wait_for_model()
