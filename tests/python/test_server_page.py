@@ -66,6 +66,30 @@ def test_cancel_then_reload_finds_gallery_and_running_job(visitor: Visitor) -> N
     expect(page.locator(".thumb")).to_have_count(1)
 
 
+# Presses Cancel the moment that it is there.
+PRESS_AT_ONCE = """() => {
+  const cancel = document.getElementById("cancel");
+  new MutationObserver(() => cancel.hidden || cancel.click()).observe(cancel, {attributes: true});
+}"""
+
+
+def test_pressing_render_twice_does_not_cancel(visitor: Visitor) -> None:
+    page = visitor.page
+    visitor.visit("Product")
+    visitor.set_steps(100)
+    page.evaluate(PRESS_AT_ONCE)
+    page.locator("#render").focus()
+    page.keyboard.down("Enter")
+    expect(page.locator("#cancel")).to_be_focused()
+    page.wait_for_timeout(600)  # longer than a second click takes
+    page.keyboard.down("Enter")  # the key is held
+    page.locator("#cancel").dispatch_event("click", {"detail": 2})
+    expect(page.locator("#progress-words")).to_contain_text("step")
+    page.keyboard.up("Enter")
+    page.locator("#cancel").click()
+    expect(page.locator("#render-note")).to_have_text("Cancelled.")
+
+
 CAPTION = {
     "high_level_description": "A cup \u2615 and a word. " + "It stands on a table. " * 60,
     "x_notes": {"10": 1, "2": [0.5, 1e-7]},

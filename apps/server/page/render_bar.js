@@ -3,6 +3,7 @@ import { announce, byId } from "./dom.js";
 import { seconds } from "./report.js";
 
 const kAnnounceMs = 5000; // for those who listen: not every step
+const kSettleMs = 500; // Cancel takes the place of Render: longer than a second click takes
 
 function left(eta) {
   return Number.isFinite(eta) && eta >= 0.5 ? `, about ${seconds(eta)} left` : "";
@@ -40,10 +41,25 @@ export class RenderBar {
     this.jobs = jobs;
     this.said = "";
     this.saidAt = 0;
-    byId("render").addEventListener("click", render);
-    byId("cancel").addEventListener("click", () => jobs.cancel());
+    this.startedAt = -kSettleMs;
+    const cancel = () => {
+      if (performance.now() - this.startedAt >= kSettleMs) jobs.cancel();
+    };
+    this.listen(byId("render"), render);
+    this.listen(byId("cancel"), cancel);
     jobs.addEventListener("change", () => this.update());
     this.update();
+  }
+
+  // The two buttons swap under the pointer and the focus: what presses one twice, a double click or
+  // a key that is held, must not press the other.
+  listen(button, press) {
+    button.addEventListener("click", ({ detail: clicks }) => {
+      if (clicks <= 1) press();
+    });
+    button.addEventListener("keydown", (event) => {
+      if (event.repeat) event.preventDefault();
+    });
   }
 
   // A sentence beside the button; what is wrong is red.
@@ -56,6 +72,7 @@ export class RenderBar {
   update() {
     const { view } = this.jobs;
     const isBusy = view !== null;
+    if (view?.state === "sending" && byId("cancel").hidden) this.startedAt = performance.now();
     const hadFocus = [byId("cancel"), byId("render")].includes(document.activeElement);
     byId("render").hidden = isBusy;
     byId("cancel").hidden = !isBusy;

@@ -12,7 +12,7 @@ export function listenToKeys({ doc, stage, render }) {
     const key = event.key.toLowerCase();
     if (isCommand && key === "enter") {
       event.preventDefault();
-      render();
+      if (!event.repeat) render();
       return;
     }
     // The fields of the caption are undone with it, those of the settings on their own.
