@@ -159,6 +159,41 @@ def test_captions_in_files_of_octet(page: Any, server: Server, kind: str) -> Non
     assert texts["seed"] == "3" and texts["steps"] == "1"
 
 
+# What the guide for a person says of the small model, by what it answers.
+GUIDE = """async ({ objects, characters }) => {
+  const { Guide } = await import("/page/guide.js");
+  const guide = new Guide();
+  guide.take({ prompt: "words" });
+  const thing = (desc) => new Map([["type", "obj"], ["desc", desc]]);
+  const letters = (text) => guide.aboutLetters(new Map([["type", "text"], ["text", text]]));
+  const isGood = (text) => letters(text).rule === undefined;
+  const most = (test) => [...Array(50).keys()].filter(test).at(-1);
+  const ascii = [...Array(95).keys()].map((i) => String.fromCharCode(32 + i));
+  const things = guide.ideasFor(thing(""));
+  return {
+    colours: Object.fromEntries(things.map((each) => [each, guide.coloursOf(each)])),
+    unknown: objects.filter((each) => guide.ideasFor(thing(`A ${each}`)).length > 0),
+    characters: ascii.filter(isGood),
+    letters: most((count) => isGood("A".repeat(count))),
+    elements: most((count) => guide.aboutAll(Array(count)) === ""),
+  };
+}"""
+BLUE = "#285AD7"  # what has no colour of its own
+
+
+def test_guide_tells_what_the_small_model_paints(page: Any, repository: Path) -> None:
+    model = repository / "models/demo"
+    words = json.loads((model / "words.json").read_text(encoding="utf-8"))
+    trained = json.loads((model / "octet_trained_for.json").read_text(encoding="utf-8"))
+    assert page.evaluate(GUIDE, trained) == {
+        "colours": {each["noun"]: each["colours"] or [BLUE] for each in words["things"]},
+        "unknown": [],
+        "characters": sorted(trained["characters"]),
+        "letters": trained["most_letters"],
+        "elements": trained["most_elements"],
+    }
+
+
 def test_a_server_that_wants_a_key(browser: Any, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text(f"somebody {KEY}\n")

@@ -3,8 +3,9 @@
 // badly, and without a word.
 import { isText, textIn } from "./caption.js";
 
-// Each with the colours that it is painted in best, as models/demo/words.json has them; a blue one
-// where it has none.
+// Each with the colours that it is painted in best; a blue one where it has none. They and the
+// limits below are a copy of words.json and octet_trained_for.json in models/demo; a test compares
+// them.
 const kColours = {
   circle: [], square: [], triangle: [], diamond: [], star: ["#F5B301"], ring: [], cross: [],
   heart: ["#DC2828"], hexagon: [], arrow: [], moon: ["#F2D06B"], cloud: ["#FFFFFF"],
