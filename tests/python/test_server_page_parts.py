@@ -194,6 +194,48 @@ def test_guide_tells_what_the_small_model_paints(page: Any, repository: Path) ->
     }
 
 
+# A full gallery; its oldest picture makes room while a window shows it, and is let go after that.
+EVICT = """async () => {
+  const live = new Set();
+  const [make, revoke] = [URL.createObjectURL, URL.revokeObjectURL];
+  URL.createObjectURL = (blob) => { const url = make.call(URL, blob); live.add(url); return url; };
+  URL.revokeObjectURL = (url) => { live.delete(url); revoke.call(URL, url); };
+  const { Gallery } = await import("/page/gallery.js");
+  const { keepPicture, kMostPictures, allPictures } = await import("/page/store.js");
+  const picture = (made) => ({ id: `p/${made}`, made, blob: new Blob(["x"]), width: 8, height: 8,
+    seed: made, format: "png", text: "{}", mode: "boxes", request: {} });
+  await keepPicture(picture(0));
+  const database = await new Promise((done) => {
+    const request = indexedDB.open("octet", 1);
+    request.onsuccess = () => done(request.result);
+  });
+  const transaction = database.transaction("pictures", "readwrite");
+  for (let i = 1; i < kMostPictures; ++i) transaction.objectStore("pictures").put(picture(i));
+  await new Promise((done) => (transaction.oncomplete = done));
+  const gallery = new Gallery({ show() {} });
+  await gallery.update();
+  const full = live.size;
+  const window = gallery.open(gallery.pictures.at(-1));
+  gallery.pick(new Set(["p/0", "p/1"]));
+  await keepPicture(picture(kMostPictures));
+  await keepPicture(picture(kMostPictures + 1));
+  await gallery.update();
+  const shown = live.size;
+  window.remove();
+  await gallery.update();
+  return { full, shown, after: live.size, most: kMostPictures, picked: gallery.picked.size,
+    kept: (await allPictures()).length };
+}"""
+
+
+def test_gallery_lets_old_pictures_go(page: Any) -> None:
+    found = page.evaluate(EVICT)
+    most = found["most"]
+    assert found == {
+        "full": most, "shown": most + 1, "after": most, "most": most, "picked": 0, "kept": most,
+    }
+
+
 def test_a_server_that_wants_a_key(browser: Any, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text(f"somebody {KEY}\n")

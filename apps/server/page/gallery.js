@@ -46,7 +46,21 @@ export class Gallery {
 
   async update() {
     this.pictures = await allPictures();
+    const ids = new Set(this.pictures.map(({ id }) => id));
+    for (const id of this.picked ?? []) if (!ids.has(id)) this.picked.delete(id);
     this.render();
+    this.release(ids);
+  }
+
+  // A picture that is gone must not stay in the browser's memory by its URL; where a window shows
+  // it, the URL waits for the next time.
+  release(ids) {
+    const seen = new Set([...document.images].map(({ src }) => src));
+    for (const [id, url] of this.urls) {
+      if (ids.has(id) || seen.has(url)) continue;
+      URL.revokeObjectURL(url);
+      this.urls.delete(id);
+    }
   }
 
   // The picture that is on the canvas.
@@ -139,8 +153,6 @@ export class Gallery {
   async drop(picture) {
     await dropPicture(picture.id);
     if (this.shown === picture.id) this.actions.show(null);
-    URL.revokeObjectURL(this.urls.get(picture.id));
-    this.urls.delete(picture.id);
     await this.update();
   }
 }

@@ -57,11 +57,11 @@ export async function keepPicture(picture) {
   try {
     await within("readwrite", (store) => asPromise(store.put(picture)));
     memory.delete(picture.id);
-    const all = await allPictures();
-    for (const old of all.slice(kMostPictures)) await dropPicture(old.id);
   } catch {
     // Full, or not allowed: it is there until the page is left.
   }
+  const all = await allPictures();
+  for (const old of all.slice(kMostPictures)) await dropPicture(old.id);
 }
 
 export async function dropPicture(id) {
