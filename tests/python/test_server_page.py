@@ -90,6 +90,32 @@ def test_pressing_render_twice_does_not_cancel(visitor: Visitor) -> None:
     expect(page.locator("#render-note")).to_have_text("Cancelled.")
 
 
+def test_behind_a_proxy_without_a_list_of_jobs(visitor: Visitor) -> None:
+    """Nothing needs the list, and a job whose worker is gone is let go."""
+    page = visitor.page
+    visitor.visit("Product")
+    visitor.choose_speed("Fast")
+    visitor.render()
+    visitor.wait_for_picture()
+    visitor.context.route(
+        re.compile(r"/v1/jobs(\?.*)?$"),
+        lambda route: route.continue_() if route.request.method == "POST"
+        else route.fulfill(status=501, json={"error": {"message": "no list", "code": "no_list"}}),
+    )
+    visitor.context.route(
+        re.compile("/v1/jobs/w7-gone"),
+        lambda route: route.fulfill(status=404, json={"error": {"message": "no worker has it"}}),
+    )
+    page.evaluate("localStorage.setItem('octet.job', JSON.stringify({ id: 'w7-gone' }))")
+    page.reload()
+    expect(page.locator("#render-note")).to_contain_text("no longer knows it")
+    # The browser tells of that one answer by itself.
+    assert len(visitor.errors) == 1 and "404" in visitor.errors.pop()
+    expect(page.locator(".thumb")).to_have_count(1)
+    visitor.render()
+    visitor.wait_for_picture(2)
+
+
 CAPTION = {
     "high_level_description": "A cup \u2615 and a word. " + "It stands on a table. " * 60,
     "x_notes": {"10": 1, "2": [0.5, 1e-7]},

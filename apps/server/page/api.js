@@ -1,5 +1,6 @@
 // The server: one function for each thing that the page asks of it. A key, where the server wants
 // one, is kept for this tab alone.
+import { sentence } from "./dom.js";
 
 const kKey = "octet.key";
 const kWaitsMs = [300, 700, 1500, 3000, 5000]; // before a dropped stream is taken up again
@@ -15,7 +16,7 @@ export function onKeyWanted(ask) {
 
 export class ServerError extends Error {
   constructor(status, error, retryAfter) {
-    super(error?.message || `The server answered with status ${status}.`);
+    super(sentence(error?.message || `the server answered with status ${status}`));
     this.status = status;
     this.param = error?.param ?? null;
     this.code = error?.code ?? null;

@@ -4,7 +4,7 @@ import { addElement, Canvas } from "./boxes.js";
 import { elementsOf, kindName, writableElements } from "./caption.js";
 import { askForKey, helpDialog } from "./dialogs.js";
 import { CaptionDocument } from "./document.js";
-import { announce, byId, h, icon, iconButton, saveFile, show, toast } from "./dom.js";
+import { announce, byId, h, icon, iconButton, saveFile, sentence, show, toast } from "./dom.js";
 import { Findings } from "./findings.js";
 import { Gallery, subjectOf } from "./gallery.js";
 import { Guide } from "./guide.js";
@@ -259,6 +259,11 @@ jobs.addEventListener("picture", ({ detail }) => {
   stage.showPicture(detail, subjectOf(detail));
   gallery.update();
 });
+jobs.addEventListener("gone", () => {
+  showFormer();
+  bar.note("The picture that was being painted is gone: the server no longer knows it. " +
+    "Render again.");
+});
 jobs.addEventListener("error", ({ detail }) => {
   if (!jobs.isBusy) showFormer();
   fail(detail);
@@ -268,13 +273,14 @@ jobs.addEventListener("end", ({ detail: job }) => {
   if (job.state === "completed") {
     if (doc.mode === "words") lastReading = job.request.json_prompt;
     showMode();
-    const remarks = job.warnings.join("; ");
-    bar.note(remarks && `${remarks[0].toUpperCase()}${remarks.slice(1)}.`);
+    const remarks = sentence(job.warnings.join("; "));
+    bar.note(remarks);
     announce(`The picture is finished. ${remarks}`);
     return;
   }
   if (job.pictures.length === 0) showFormer();
-  if (job.state === "failed") fail({ message: job.error?.message ?? "The server gave no reason." });
+  const reason = job.error?.message ?? "the server gave no reason";
+  if (job.state === "failed") fail({ message: sentence(reason) });
   else bar.note("Cancelled.");
 });
 

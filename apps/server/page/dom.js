@@ -75,6 +75,12 @@ export function show(field, value) {
   if (field.value !== value) field.value = value;
 }
 
+// The server's errors are parts of sentences, as programs write them into theirs.
+export function sentence(text) {
+  if (text === "") return "";
+  return `${text[0].toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? "" : "."}`;
+}
+
 export function saveFile(name, blob) {
   const link = h("a", { href: URL.createObjectURL(blob), download: name });
   link.click();

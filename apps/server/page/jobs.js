@@ -10,7 +10,8 @@ function bytesOf(base64) {
 }
 
 // Events: "change" (of `view`), "preview" (detail: {blob, width, height}), "picture" (as kept),
-// "end" (detail: the job object), "error" (detail: a ServerError).
+// "end" (detail: the job object), "gone" (the server does not know the job of before a reload),
+// "error" (detail: a ServerError).
 export class Jobs extends EventTarget {
   constructor() {
     super();
@@ -47,8 +48,13 @@ export class Jobs extends EventTarget {
     try {
       await this.follow(await api.job(id), kept);
     } catch (error) {
-      if (error.status === 404) remember(kJob, null);
-      this.fail(error.status === 404 ? null : error);
+      if (error.status !== 404) {
+        this.fail(error);
+        return;
+      }
+      remember(kJob, null);
+      this.set(null);
+      this.tell("gone");
     }
   }
 
@@ -122,7 +128,7 @@ export class Jobs extends EventTarget {
 
   fail(error) {
     this.set(null);
-    if (error) this.tell("error", error);
+    this.tell("error", error);
   }
 
   async cancel() {
