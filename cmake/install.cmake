@@ -102,6 +102,11 @@ if(BUILD_SHARED_LIBS)
   set_target_properties(octet PROPERTIES INSTALL_RPATH "$ORIGIN/${to_libraries}")
 endif()
 install(TARGETS octet RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+# Of packages alone: after `make install` it is copied by hand (docs/deploy.md).
+if(TARGET octet_server)
+  install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/octet@.service
+    DESTINATION lib/systemd/system COMPONENT program EXCLUDE_FROM_ALL)
+endif()
 # The man page and the completions are what the program prints of itself, so a program that cannot
 # run here goes without.
 if(NOT CMAKE_CROSSCOMPILING)

@@ -115,7 +115,8 @@ class Proxy:
     """HAProxy before these workers, with deploy/haproxy's configuration."""
 
     def __init__(self, workers: list[Worker], folder: Path, queue: str = "60s"):
-        self.workers, self.port, self.queue = workers, free_port(), queue
+        self.workers, self.queue = workers, queue
+        self.port, self.metrics_port = free_port(), free_port()
         self.socket = folder / f"haproxy-{self.port}.sock"
         self.config, self.log = self.socket.with_suffix(".cfg"), self.socket.with_suffix(".log")
         self.process: subprocess.Popen | None = None
@@ -126,7 +127,7 @@ class Proxy:
             [sys.executable, CONFIGURE, "--queue", self.queue, *names],
             check=True, capture_output=True).stdout)
         environment = {**os.environ, "OCTET_LISTEN": f"127.0.0.1:{self.port}",
-                       "OCTET_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
+                       "OCTET_METRICS_LISTEN": f"127.0.0.1:{self.metrics_port}",
                        "OCTET_PROXY_SOCKET": str(self.socket)}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

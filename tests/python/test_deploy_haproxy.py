@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -119,6 +120,16 @@ def test_what_no_worker_can_answer_is_said(fleet: Fleet) -> None:
     assert ask(fleet.port, "GET", "/v1/models", headers=by_name)[0] == 200
     foreign = {**by_name, "Origin": "https://elsewhere.example.org"}
     assert ask(fleet.port, "POST", "/v1/jobs", picture(1), foreign)[0] == 403
+
+
+def test_what_scales_the_workers_is_told_by_them_and_the_proxy(fleet: Fleet) -> None:
+    scaling = (DEPLOY / "kubernetes/autoscale.yaml").read_text()
+    workers = ask(fleet.workers[0].port, "GET", "/metrics")[2].decode()
+    proxy = ask(fleet.proxy.metrics_port, "GET", "/metrics")[2].decode()
+    names = re.search(r'__name__=~"([a-z_|]+)"', scaling)[1].split("|")
+    assert names and all(re.search(rf"^{name} \d", workers, re.MULTILINE) for name in names)
+    name, backend = re.search(r'(haproxy_\w+)\{.*proxy="(\w+)"', scaling).groups()
+    assert re.search(rf'^{name}{{proxy="{backend}"}} \d', proxy, re.MULTILINE)
 
 
 def test_events_come_as_they_happen(fleet: Fleet) -> None:
