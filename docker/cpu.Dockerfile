@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # Octet without CUDA, for x86-64 and aarch64. From the root of the repository:
 #
 #   docker build -f docker/cpu.Dockerfile -t octet .

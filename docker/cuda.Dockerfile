@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # Octet with CUDA, for every NVIDIA GPU from Ampere on. The machine needs NVIDIA's driver (570 or
 # newer) and its container toolkit. From the root of the repository:
 #

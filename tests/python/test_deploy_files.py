@@ -28,7 +28,7 @@ def documents(name: str) -> dict[tuple[str, str], dict]:
 
 
 def flags_of_serve() -> set[str]:
-    common = {"--model", "--device", "--threads", "--quiet", "--json"}
+    common = {"--model", "--base", "--device", "--threads", "--quiet", "--json"}
     return common | set(re.findall(r'"(--[a-z-]+)"', SERVE.read_text()))
 
 
@@ -85,7 +85,11 @@ def test_probes_and_patience(workers: dict) -> None:
                      "livenessProbe": "/health"}
     arguments = dict(word.split("=", 1) for word in container["args"] if "=" in word)
     assert seconds_to_end(int(arguments["--grace"])) < pod["terminationGracePeriodSeconds"]
-    assert arguments["--name"] == "w$(POD_INDEX)" and "--keys" in arguments
+    assert arguments["--name"] == "w$(POD_INDEX)"
+    # What `octet quantize` writes has no text encoder: it needs a base.
+    for flag in ("--keys", "--model", "--base"):
+        folder = "/" + arguments[flag].split("/")[1]
+        assert folder in [mount["mountPath"] for mount in container["volumeMounts"]], flag
     assert set(arguments) <= flags_of_serve()
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
 
@@ -126,7 +130,11 @@ def test_compose_waits_longer_than_the_workers_take_to_end() -> None:
         assert worker["networks"] == ["workers"] and composed["networks"]["workers"]["internal"]
         assert (DEPLOY / worker["build"]["context"] / worker["build"]["dockerfile"]).is_file()
         assert (DEPLOY.parent / "docker" / worker["healthcheck"]["test"][1]).stat().st_mode & 0o111
-    for port in composed["services"]["proxy"]["ports"]:
+    proxy = composed["services"]["proxy"]
+    # Docker ends it first, with what the workers were still to answer.
+    assert int(proxy["stop_grace_period"].rstrip("s")) >= patience
+    assert proxy["depends_on"].keys() == {"config", *names}
+    for port in proxy["ports"]:
         assert port.startswith("127.0.0.1:")
 
 
