@@ -1,9 +1,11 @@
-"""What the page is made of: its files, its reading of JSON and of pictures, the key of a server."""
+"""What the page is made of: its files, its reading of JSON and of pictures, what it tells of the
+small model, the gallery, the key of a server, and how it all fits."""
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -259,3 +261,42 @@ def test_a_server_that_wants_a_key(browser: Any, tmp_path: Path) -> None:
         # Each 401 is in a browser's console, and nothing else is.
         assert all("401" in error for error in visitor.errors)
         visitor.context.close()
+
+
+# What fingers would miss, or what shows less than it says.
+SMALL_OR_CLIPPED = """least => [...document.querySelectorAll(
+    "button:not(.link), .segments label, summary, input[type=color]")]
+  .filter((each) => each.checkVisibility())
+  .filter((each) => {
+    const { width, height } = each.getBoundingClientRect();
+    return Math.min(width, height) < least || each.scrollWidth > each.clientWidth + 1;
+  }).map((each) => each.outerHTML)"""
+
+
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_everything_fits_and_has_a_name(browser: Any, server: Server, width: int) -> None:
+    visitor = Visitor(browser, server.url, viewport={"width": width, "height": 844})
+    page = visitor.page
+    visitor.visit("Poster")
+    for view in ("picture", "describe", "settings", "json", "gallery"):
+        button = page.locator(f".views [data-view={view}]")
+        if button.is_visible():
+            button.click()
+        if view == "describe":
+            page.locator(".element .head").first.click()
+        assert page.locator("html").evaluate("page => page.scrollWidth - innerWidth") <= 0
+        assert page.evaluate(SMALL_OR_CLIPPED, 32 if width == 390 else 24) == []
+        tree = page.locator("body").aria_snapshot()
+        # A control without a name is a line that ends with its role.
+        bare = re.findall(r"^\s*- (?:button|textbox|spinbutton|radio|slider|checkbox|combobox)"
+                          r"(?: \[[^\]]*\])*:?$", tree, re.MULTILINE)
+        assert bare == [], tree
+    assert re.search(r'button "Text 1, .HELLO., 9 % from the left, 7 % from the top', tree) or (
+        width == 390
+    )
+    if width > 390:
+        page.locator("#render").focus()
+        page.keyboard.press("Tab")  # to the views, then to what they show
+        expect(page.locator(".views button:visible").first).to_be_focused()
+    visitor.context.close()
+    assert visitor.errors == []

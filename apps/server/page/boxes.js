@@ -5,6 +5,7 @@ import {
   backgroundOf, titleOf, writableElements,
 } from "./caption.js";
 import { announce, byId, h, icon } from "./dom.js";
+import { fitLetters } from "./letters.js";
 import { inFrame, moved, snapped } from "./snap.js";
 
 const kLeastDrag = 4; // pixels; less is a click
@@ -125,11 +126,9 @@ export class Canvas {
     const colour = paletteOf(element).find(isColour);
     const letters = node.querySelector(".letters");
     const words = isText(element) ? textIn(element, "text") : "";
-    const lines = words.split("\n");
     letters.firstChild.textContent = words;
     letters.style.color = colour ?? "";
-    letters.style.setProperty("--lines", String(lines.length));
-    letters.style.setProperty("--letters", String(Math.max(1, ...lines.map((l) => l.length))));
+    fitLetters(letters, words);
     node.querySelector(".fill").style.background = isText(element) ? "none" : (colour ?? "");
   }
 

@@ -21,7 +21,7 @@ export function paletteField({ label, most, onchange }) {
     const input = isColour(colour)
       ? h("input", { type: "color", value: colour.toLowerCase(), title: name })
       : h("input", { type: "text", value: name });
-    input.setAttribute("aria-label", `${label}, colour ${i + 1}: ${name}`);
+    input.setAttribute("aria-label", `Colour ${i + 1}: ${name}`);
     input.addEventListener("input", () =>
       change((list) => (list[i] = input.value.toUpperCase()), `colour ${i}`));
     input.addEventListener("keydown", (event) => {
@@ -49,12 +49,17 @@ export function paletteField({ label, most, onchange }) {
       });
       return;
     }
-    const add = iconButton("new", `Add a colour to ${label.toLowerCase()}`,
-      () => {
-        change((list) => list.push("#2A5BD0"), "");
-        swatches.querySelector(".swatch:last-of-type input")?.click();
-      }, { class: "icon-button small add" });
-    swatches.replaceChildren(...palette.map(swatch), palette.length < most ? add : "");
+    const add = iconButton("new", "Add a colour", () => {
+      change((list) => list.push("#2A5BD0"), "");
+      swatches.querySelector(".swatch:last-of-type input")?.click();
+    }, { class: "icon-button small add" });
+    const focused = [...swatches.children].findIndex((each) =>
+      each.contains(document.activeElement));
+    swatches.replaceChildren(...palette.map(swatch), ...(palette.length < most ? [add] : []));
+    if (focused < 0) return;
+    // To the colour that is new or took the place of another, or to where the next is added.
+    const near = swatches.children[Math.min(focused, swatches.children.length - 1)];
+    (near.querySelector("input") ?? near).focus();
   }
 
   return { node, show };

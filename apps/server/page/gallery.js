@@ -1,11 +1,13 @@
 // The pictures that were made, newest first; one of them looked at closely.
 import { compareDialog } from "./compare.js";
 import { dialog } from "./dialogs.js";
-import { byId, h, icon, saveFile } from "./dom.js";
+import { announce, byId, h, icon, saveFile } from "./dom.js";
 import { elementsOf, summaryOf, titleOf } from "./caption.js";
 import { parseJson } from "./json_text.js";
-import { reportRows } from "./report.js";
+import { remarkOf, reportRows } from "./report.js";
 import { allPictures, dropPicture } from "./store.js";
+
+const kMostSubject = 60; // letters; the summary is shorter than a longer list of things
 
 // In words, for lists and for those who do not see it.
 export function subjectOf(picture) {
@@ -13,7 +15,8 @@ export function subjectOf(picture) {
   try {
     const { value } = parseJson(picture.text ?? picture.request?.json_prompt ?? "");
     const things = elementsOf(value).map(titleOf).filter(Boolean).join(", ");
-    return summaryOf(value) || things || "A picture";
+    const summary = summaryOf(value).trim().replace(/\.$/, "");
+    return (things.length <= kMostSubject && things) || summary || things || "A picture";
   } catch {
     return "A picture";
   }
@@ -72,6 +75,7 @@ export class Gallery {
   pick(picked) {
     this.picked = picked;
     this.render();
+    if (picked) announce(byId("gallery-hint").textContent);
   }
 
   render() {
@@ -81,7 +85,6 @@ export class Gallery {
     byId("gallery-hint").textContent =
       pictures.length === 0 ? "Your pictures appear here. They stay in this browser." :
       picked ? `Choose two pictures: ${picked.size} of 2 chosen.` : "";
-    byId("gallery-hint").hidden = byId("gallery-hint").textContent === "";
     const focused = document.activeElement?.closest(".thumb")?.dataset.id;
     byId("thumbs").replaceChildren(...pictures.map((picture) => this.thumb(picture)));
     if (focused) {
@@ -109,7 +112,7 @@ export class Gallery {
     }
     if (!picked.delete(picture.id)) picked.add(picture.id);
     if (picked.size < 2) {
-      this.render();
+      this.pick(picked);
       return;
     }
     const two = [...picked].map((id) => this.pictures.find((each) => each.id === id));
@@ -122,7 +125,7 @@ export class Gallery {
     const { actions } = this;
     this.actions.show(picture);
     const rows = reportRows(picture).map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]);
-    const remarks = [kLooks[picture.look], ...(picture.warnings ?? [])].filter(Boolean);
+    const remarks = [kLooks[picture.look] ?? [], (picture.warnings ?? []).map(remarkOf)].flat();
     const button = (name, label, onclick, classes = "quiet") =>
       h("button", { type: "button", class: classes, onclick }, icon(name), label);
     const view = dialog({ title: subjectOf(picture), class: "picture-dialog" }, (close) => [
@@ -130,7 +133,7 @@ export class Gallery {
       h("div", { class: "stack facts" },
         remarks.length > 0
           ? h("div", { class: "notice" }, remarks.map((text) => h("p", {}, text))) : null,
-        h("div", { class: "row wrap" },
+        h("div", { class: "choices" },
           button("edit", "Load into editor", () => { close(); actions.load(picture); }, "primary"),
           button("save", "Download", () => this.download(picture)),
           button("dice", "Use its seed", () => { close(); actions.useSeed(picture); }),

@@ -1,4 +1,5 @@
 // What ran, in plain words: rows of [name, text].
+import { sentence } from "./dom.js";
 
 // Presets by what they are for.
 export const kSpeedNames = new Map([["turbo", "Fast"], ["default", "Balanced"],
@@ -50,6 +51,12 @@ function kernelRow(report) {
     if (kernel) names.set(kernel, path);
   }
   return [...names].map(([kernel, path]) => `${kernel} (${path})`).join(", ");
+}
+
+// The server's remarks begin with the field of the request that they are about, which nobody sees
+// here.
+export function remarkOf(warning) {
+  return sentence(warning.replace(/^json_prompt: /, ""));
 }
 
 // `picture` as the gallery keeps it.

@@ -1,6 +1,7 @@
 // The first thing that a new person sees: three steps, and something to begin with.
 import { dialog } from "./dialogs.js";
 import { h, icon } from "./dom.js";
+import { fitLetters } from "./letters.js";
 import { templatesFor } from "./templates.js";
 
 // The layout of a caption in small.
@@ -17,11 +18,7 @@ function thumbnail({ caption, paper = [] }) {
     Object.assign(box.style, { top: `${top}%`, left: `${left}%`, width: `${right - left}%`,
       height: `${bottom - top}%` });
     if (palette) box.style[type === "text" ? "color" : "background"] = palette[0];
-    if (text) {
-      const lines = text.split("\n");
-      box.style.setProperty("--lines", String(lines.length));
-      box.style.setProperty("--letters", String(Math.max(...lines.map((line) => line.length))));
-    }
+    if (text) fitLetters(box, text);
     view.append(box);
   }
   if (elements.length === 0) view.append(icon("new"));
