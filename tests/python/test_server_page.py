@@ -30,6 +30,7 @@ def test_two_drawn_boxes_become_a_picture(visitor: Visitor) -> None:
         assert all(abs(is_ - meant) <= 3 for is_, meant in zip(element["bbox"], box, strict=True))
     expect(page.locator(".box")).to_have_count(2)
 
+    frame = page.locator("#frame").bounding_box()
     visitor.choose_speed("Best")
     visitor.render()
     page.locator("#picture.rough").wait_for()  # a preview
@@ -37,7 +38,9 @@ def test_two_drawn_boxes_become_a_picture(visitor: Visitor) -> None:
     visitor.wait_for_picture()
     expect(page.locator("#picture")).not_to_have_class(re.compile("rough"))
     expect(page.locator(".thumb")).to_have_count(1)
+    assert page.locator("#frame").bounding_box() == frame
     page.locator(".thumb").click()
+    expect(page.locator(".picture-dialog h2")).to_have_text("A red heart, \u201cHELLO\u201d")
     facts = page.locator(".picture-dialog dl")
     expect(facts).to_contain_text(re.compile(r"Seed\d+"))
     expect(facts).to_contain_text("256 \u00d7 256")
@@ -241,6 +244,36 @@ def test_without_a_mouse(visitor: Visitor) -> None:
     expect(page.locator(".box.selected")).to_have_count(0)
 
 
+def test_what_is_missing_is_said_at_its_place(visitor: Visitor) -> None:
+    page = visitor.page
+    note = page.locator("#render-note")
+    visitor.visit(None)
+    page.keyboard.press("Escape")  # no template
+    visitor.render()
+    expect(note).to_contain_text("Nothing is on the picture yet.")
+    page.locator("#add-buttons").get_by_role("button", name="Text").click()
+    expect(page.locator(".element .name")).to_have_text("Nothing yet")
+    page.locator(".swatch input").press("Delete")
+    expect(page.get_by_role("button", name="Add a colour")).to_be_focused()
+    visitor.render()
+    expect(note).to_contain_text("Text 1 is empty")
+    expect(page.get_by_role("textbox", name="Letters to paint")).to_be_focused()
+    page.keyboard.type("MMMMMMMM")
+    letters, box = (page.locator(f".box .letters{part}").bounding_box() for part in (" span", ""))
+    assert 0.9 * box["width"] < letters["width"] <= box["width"]
+
+    visitor.choose("How to describe the picture", "Plain words")
+    page.locator("#prompt").fill("a dog in the rain")
+    visitor.render()
+    expect(page.locator("#prompt-notes .error")).to_contain_text("a dog in the rain")
+    expect(page.locator("#prompt")).to_be_focused()
+    expect(page.locator("#toast")).to_be_hidden()
+    expect(page.locator("#code-findings")).to_contain_text("Plain words are rendered now")
+    expect(page.locator(".thumb")).to_have_count(0)
+    # The browser tells of that one answer by itself.
+    assert len(visitor.errors) == 1 and "400" in visitor.errors.pop()
+
+
 def test_plain_words_become_boxes(visitor: Visitor) -> None:
     page = visitor.page
     visitor.visit()
@@ -289,10 +322,12 @@ def test_captions_of_other_programs(visitor: Visitor, tmp_path: Path) -> None:
 def test_compare_and_load(visitor: Visitor) -> None:
     page = visitor.page
     visitor.visit("Product")
+    visitor.set_json(page.locator("#code-text").input_value().replace("coffee cup", "rabbit"))
     visitor.choose_speed("Fast")
     visitor.choose("Pictures at once", "2")
     visitor.render()
     visitor.wait_for_picture(2)
+    expect(page.locator("#render-note")).to_have_text(re.compile("^The model was.*rabbit.*[.]$"))
     page.get_by_role("button", name="Compare two").click()
     for i in range(2):
         page.locator(".thumb").nth(i).click()

@@ -5,6 +5,7 @@ import { elementsOf, kindName, writableElements } from "./caption.js";
 import { askForKey, helpDialog } from "./dialogs.js";
 import { CaptionDocument } from "./document.js";
 import { announce, byId, h, icon, iconButton, saveFile, sentence, show, toast } from "./dom.js";
+import { showNotes } from "./fields.js";
 import { Findings } from "./findings.js";
 import { Gallery, subjectOf } from "./gallery.js";
 import { Guide } from "./guide.js";
@@ -12,8 +13,10 @@ import { listen, readFile } from "./importing.js";
 import { Jobs } from "./jobs.js";
 import { jsonText, parseJson } from "./json_text.js";
 import { JsonPane } from "./json_pane.js";
+import { obstacleIn } from "./obstacles.js";
 import { Panel } from "./panel.js";
 import { RenderBar } from "./render_bar.js";
+import { remarkOf } from "./report.js";
 import { Settings } from "./settings.js";
 import { listenToKeys } from "./shortcuts.js";
 import { Stage, toolbar } from "./stage.js";
@@ -99,6 +102,11 @@ for (const input of document.getElementsByName("mode")) {
 }
 byId("prompt").addEventListener("input", (event) => doc.setPrompt(event.target.value));
 let lastReading = null; // the caption that the server made of the last words
+let refusal = { prompt: null, rule: "" }; // the words that it could not read, and why
+
+function refusedWords() {
+  return doc.prompt === refusal.prompt ? [{ ...refusal, severity: "error" }] : [];
+}
 
 byId("to-boxes").addEventListener("click", () => {
   doc.replace({ text: inLines(lastReading), mode: "boxes" });
@@ -120,7 +128,7 @@ function showMode() {
   byId("to-boxes").hidden = lastReading === null;
   show(byId("prompt"), doc.prompt);
   byId("prompt").placeholder = guide.example;
-  byId("prompt-hint").textContent = guide.aboutWords;
+  showNotes(byId("prompt-notes"), byId("prompt"), refusedWords(), guide.aboutWords);
   byId("broken").hidden = doc.fault === null;
   byId("broken").textContent = "The JSON cannot be read now, so the boxes wait: see the JSON view.";
 }
@@ -164,7 +172,7 @@ function take({ text, prompt, request, blob, name }) {
   toast(`${name} is in the editor.`);
 }
 
-listen(take, (sentence) => toast(sentence, "error"));
+listen(take, (why) => toast(why, "error"));
 
 function openStart() {
   startDialog(guide, {
@@ -228,6 +236,7 @@ const gallery = new Gallery({
     lastReading = mode === "words" ? picture.request?.json_prompt ?? null : lastReading;
     showMode();
     stage.showPicture(picture, subjectOf(picture));
+    views.reach("picture");
     toast("Its caption, settings and seed are in the editor.");
   },
   useSeed(picture) {
@@ -273,7 +282,7 @@ jobs.addEventListener("end", ({ detail: job }) => {
   if (job.state === "completed") {
     if (doc.mode === "words") lastReading = job.request.json_prompt;
     showMode();
-    const remarks = sentence(job.warnings.join("; "));
+    const remarks = job.warnings.map(remarkOf).join(" ");
     bar.note(remarks);
     announce(`The picture is finished. ${remarks}`);
     return;
@@ -286,8 +295,15 @@ jobs.addEventListener("end", ({ detail: job }) => {
 
 function fail(error) {
   const again = error.retryAfter > 0 ? ` Try again in ${error.retryAfter} s.` : "";
-  bar.note(error.message + again, "error");
-  toast(error.message + again, "error");
+  if (error.param !== "prompt" || doc.mode !== "words") {
+    bar.note(error.message + again, "error");
+    return;
+  }
+  refusal = { prompt: doc.prompt, rule: error.message };
+  showMode();
+  bar.note("These words cannot be painted; the reason stands below them.", "error");
+  views.reach("describe");
+  byId("prompt").focus();
 }
 
 let isStarting = false; // one job, however often the button is pressed
@@ -318,11 +334,10 @@ async function renderNow() {
     request.prompt = doc.prompt;
   } else {
     await findings.check();
-    const [first, ...others] = findings.blocking;
-    if (first) {
-      const more = others.length > 0 ? ` And ${others.length} more.` : "";
-      bar.note(`The caption needs mending: ${first.rule}.${more}`, "error");
-      if (first.place.element !== undefined) actions.edit(first.place.element);
+    const obstacle = obstacleIn(doc.value, findings.blocking);
+    if (obstacle) {
+      bar.note(obstacle.sentence, "error");
+      if (obstacle.element !== undefined) actions.edit(obstacle.element);
       return;
     }
     request.json_prompt = findings.valid ? doc.text : findings.canonical;

@@ -163,11 +163,15 @@ export function newElement(kind, box, palette = []) {
   return element;
 }
 
-// What a list calls it.
+// What a list calls it; empty while nothing says what to paint.
 export function titleOf(element) {
-  const words = isText(element) ? textIn(element, "text").replace(/\s+/g, " ").trim() : "";
-  if (words) return `\u201c${words}\u201d`;
-  return textIn(element, "desc").trim();
+  if (!isText(element)) return textIn(element, "desc").trim();
+  const words = textIn(element, "text").replace(/\s+/g, " ").trim();
+  return words && `\u201c${words}\u201d`;
+}
+
+export function isEmpty(root) {
+  return elementsOf(root).length === 0 && !backgroundOf(root).trim() && !summaryOf(root).trim();
 }
 
 export function kindName(element) {

@@ -3,6 +3,7 @@
 import { kPart } from "./caption.js";
 import { byId, h, icon } from "./dom.js";
 import { jsonText, parseJson, placeInText } from "./json_text.js";
+import { obstacleIn } from "./obstacles.js";
 
 const kToken = /("(?:[^"\\\n]|\\.)*")(\s*:)?|-?\d[\d.eE+-]*|\b(?:true|false|null)\b/g;
 
@@ -72,6 +73,11 @@ export class JsonPane {
 
   showFindings() {
     const { doc, findings } = this;
+    if (doc.mode === "words") {
+      byId("code-findings").replaceChildren(h("p", { class: "hint" },
+        "This is the caption of the boxes. Plain words are rendered now."));
+      return;
+    }
     const entries = findings.list.map(({ path, rule, severity }) => {
       const span = this.spanOf(path);
       const line = span ? placeInText(doc.text, span.from).line : 0;
@@ -89,7 +95,9 @@ export class JsonPane {
         this.mend() }, "Mend what can be mended"));
     }
     if (entries.length === 0) {
-      entries.push(h("p", { class: "all-good" }, icon("check"), "Ready to render"));
+      const obstacle = obstacleIn(doc.value, []);
+      entries.push(obstacle ? h("p", { class: "hint" }, obstacle.sentence)
+        : h("p", { class: "all-good" }, icon("check"), "Ready to render"));
     }
     place.replaceChildren(...entries);
   }

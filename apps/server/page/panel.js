@@ -54,7 +54,7 @@ export class Panel {
     row.text = textField({ label: "Letters to paint", rows: 2, oninput: set("text"),
       placeholder: "HELLO" });
     row.desc = textField({ label: "Description", rows: 2, oninput: set("desc") });
-    row.ideas = h("div", { class: "ideas" });
+    row.ideas = h("div", { class: "ideas", role: "group", "aria-label": "What it could be" });
     row.palette = paletteField({ label: "Colours", most: kMostElementColours,
       onchange: (palette, tag) => this.edit(index, tag && `${tag} ${index}`, (element) =>
         setElement(element, "color_palette", palette)) });
@@ -262,9 +262,11 @@ export class Panel {
     this.showStyle();
     showNotes(byId("general-notes"), null, this.findings.of((place) => place.field === "" &&
       place.element === undefined));
-    byId("elements-hint").textContent = elements.length === 0
+    const hint = elements.length === 0
       ? "Nothing yet. Draw a box on the picture, or add one here."
       : this.guide.aboutAll(elements);
+    byId("elements-hint").textContent = hint;
+    byId("elements-hint").hidden = hint === "";
   }
 
   // To the thing that took the place of one that is gone, or to where the next is added.

@@ -185,7 +185,7 @@ export class Settings extends EventTarget {
     const swap = iconButton("compare", "Swap width and height", () =>
       this.setSize([...this.size].reverse()));
     const hint = isSmall
-      ? `This small model was trained at ${width} \u00d7 ${height} alone.`
+      ? `This small model was trained at ${width} \u00d7 ${height} only.`
       : `Multiples of ${this.step} pixels.`;
     this.shows.push(() => (this.sizeNote.textContent = hint));
     return h("div", { class: "group" }, h("h2", {}, "Size"),
@@ -286,12 +286,12 @@ export class Settings extends EventTarget {
 
   stepsField() {
     return this.numberField("Steps", "steps", { min: 1, max: this.model.limits?.steps ?? 100,
-      placeholder: "as the speed says" });
+      placeholder: "set by Speed" });
   }
 
   guidanceField() {
     return this.numberField("Guidance", "guidance", { min: 1, max: 20, step: 0.1,
-      placeholder: "as the speed says",
+      placeholder: "set by Speed",
       hint: "How closely the picture keeps to the caption; 1 is faster, and looser." });
   }
 
