@@ -77,6 +77,12 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/formats/png_rows.cpp PROPE
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/engine/picture_look.cpp PROPERTIES
   COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
 
+# gcc 13 (Ubuntu 24.04) believes that what never_destroyed() returns belongs to its argument.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^13\\.")
+  target_compile_options(octet_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
+endif()
+
 # How hard the compiler tries in a release: -O3 for the ops; -O2 for the layers around them (of
 # octet_flags); -O1 for those that only call, and for the program, which halves their time.
 add_library(octet_ops OBJECT ${op_sources})
