@@ -23,6 +23,7 @@ import threading
 import time
 import urllib.request
 
+ENGINE_SECONDS = ("text_s", "load_s", "denoise_s", "decode_s", "ahead_s")
 WORDS = "a red green blue house tree river sky cloud lamp chair cat dog bird old new tall".split()
 
 
@@ -143,6 +144,7 @@ def measure(server: Server, arguments: argparse.Namespace, seed: int) -> dict:
         "load_s": median("load_s"),
         "denoise_s": median("denoise_s"),
         "decode_s": median("decode_s"),
+        "ahead_s": median("ahead_s"),
         # What the engine's report leaves out of its calls, and what lies between the calls.
         "rest_of_calls_s": (rendering - sum(engine_seconds(each) for each in reports)) / len(ended),
         "between_calls_s": (starts[-1] - starts[0]) / max(len(ended) - 1, 1)
@@ -155,7 +157,7 @@ def measure(server: Server, arguments: argparse.Namespace, seed: int) -> dict:
 
 
 def engine_seconds(report: dict) -> float:
-    return sum(report[name] for name in ("text_s", "load_s", "denoise_s", "decode_s"))
+    return sum(report[name] for name in ENGINE_SECONDS)
 
 
 def main() -> None:

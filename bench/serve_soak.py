@@ -124,6 +124,8 @@ async def soak(world: World, clients: int) -> float:
     wire = await first.fresh_wire()
     document = await wire.ask("GET", "/openapi.json", first.headers())
     ledger.schemas = Schemas(document.json)
+    models = await wire.ask("GET", "/v1/models", first.headers())
+    world.formats = models.json["data"][0]["octet"]["formats"]
     wire.close()
     auditor = Auditor(world)
     begin = time.monotonic()

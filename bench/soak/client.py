@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .ledger import Ledger, Noted
 from .server import Server
@@ -29,6 +29,7 @@ class World:
     requests: int
     spent: int = 0
     keep_s: float = 3600
+    formats: list[str] = field(default_factory=list)  # that the server writes
 
     @property
     def life(self) -> int:

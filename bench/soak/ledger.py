@@ -13,7 +13,7 @@ from .schema import Schemas
 
 ENDS = ("completed", "failed", "cancelled")
 STATES = ("queued", "running", *ENDS)
-ENGINE_SECONDS = ("text_s", "load_s", "denoise_s", "decode_s")
+ENGINE_SECONDS = ("text_s", "load_s", "denoise_s", "decode_s", "ahead_s")
 MOST_SHOWN = 40
 
 # In every prompt: whose it is, and the how-many-eth. The picture's own text has it again.
@@ -66,7 +66,6 @@ class Ledger:
         self.seconds: dict[str, list[float]] = defaultdict(list)
         self.first_event: list[float] = []
         self.beside_engine: list[float] = []  # seconds of a job's time that are not the engine's
-        self.renders: dict[str, tuple] = {}  # {id: (life, created, started, engine's seconds)}
         self.pictures = self.validated = self.serial = 0
 
     def fault(self, sentence: str) -> None:
@@ -156,7 +155,7 @@ class Ledger:
         if job["state"] == "cancelled" and not noted.asked_to_stop:
             self.fault(f"job {noted.id} is cancelled, which nobody asked for")
         if job["state"] == "completed":
-            self.measure(job, life)
+            self.measure(job)
 
     def change_end(self, noted: Noted, job: dict, life: int) -> None:
         """An end stays, but for pictures that a restart has lost."""
@@ -165,19 +164,9 @@ class Ledger:
             self.fault(f"job {noted.id} was {noted.end}, and is {job['state']} now")
         noted.end, noted.end_life = job["state"], life
 
-    def measure(self, job: dict, life: int) -> None:
+    def measure(self, job: dict) -> None:
         engine = sum(job["report"][name] for name in ENGINE_SECONDS)
         self.beside_engine.append(job["ended_at"] - job["started_at"] - engine)
-        self.renders[job["id"]] = (life, job["created_at"], job["started_at"], engine)
-
-    def between_jobs(self) -> list[float]:
-        """Seconds that the worker had a job but no engine running: from one job's start to the
-        next one's, without the engine's, where the next one was waiting already."""
-        ordered = sorted(self.renders.values(), key=lambda each: each[2])
-        return [after[2] - before[2] - before[3]
-                for before, after in zip(ordered, ordered[1:], strict=False)
-                if after[0] == before[0] and after[1] < before[2]
-                and after[2] - before[2] < 2 * before[3] + 0.05]
 
     # --- pictures ---
 

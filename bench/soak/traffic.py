@@ -16,8 +16,9 @@ BURST = 40  # more than the queue of one key takes
 
 
 async def job_by_polling(client: Client) -> None:
-    more = client.random.choice([{}, {}, {"output_format": "jpeg"}, {"output_format": "webp"},
-                                 {"n": 2}, {"priority": "low"}, {"priority": "high"}])
+    formats = [{"output_format": name} for name in client.world.formats]
+    more = client.random.choice([{}, {}, *formats, {"n": 2}, {"priority": "low"},
+                                 {"priority": "high"}])
     noted = await client.submit(client.picture_request(**more))
     if noted is None:
         return

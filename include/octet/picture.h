@@ -163,6 +163,7 @@ struct RenderReport {
   bool text_cached = false;             // the caption was encoded for an earlier picture
   std::vector<Sentence> warnings = {};  // about the request, and a budget that was not kept
   double text_s = 0, load_s = 0, denoise_s = 0, decode_s = 0;
+  double ahead_s = 0;       // for the text of a request that comes next, in none of the others
   uint64_t peak_bytes = 0;  // peak device memory
 };
 

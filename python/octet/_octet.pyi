@@ -316,6 +316,7 @@ class RenderReport(_Record):
     load_s: float
     denoise_s: float
     decode_s: float
+    ahead_s: float
     peak_bytes: int
 
 class Lora(_Record):

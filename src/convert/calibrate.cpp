@@ -123,7 +123,7 @@ class Calibration {
     }
   }
 
-  std::vector<float> encode(const std::vector<int32_t>& tokens) {
+  UnsetVector<float> encode(const std::vector<int32_t>& tokens) {
     if (tokens.empty()) return {};
     const models::TextEncoder& encoder = *job_.model.text_encoder;
     const int64_t layers = encoder.unit_count() - 1;  // behind the embedding

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <numbers>
 
-#include "engine/ranges.h"
+#include "base/ranges.h"
 
 namespace octet::engine {
 namespace {

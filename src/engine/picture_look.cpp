@@ -1,9 +1,12 @@
 #include "engine/picture_look.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
-#include <vector>
+#include <mutex>
+
+#include "base/ranges.h"
 
 namespace octet::engine {
 namespace {
@@ -29,47 +32,94 @@ Colour colour_at(const PixelView& picture, size_t pixel) {
   return {picture.rgb[3 * pixel], picture.rgb[3 * pixel + 1], picture.rgb[3 * pixel + 2]};
 }
 
-// The mean colour in the fullest cell of a coarse histogram.
-Colour commonest_colour(const PixelView& picture, size_t pixels) {
-  constexpr int kBits = 4;
-  struct Cell {
-    int64_t count = 0, red = 0, green = 0, blue = 0;
-  };
-  std::vector<Cell> cells(size_t{1} << (3 * kBits));
-  for (size_t i = 0; i < pixels; ++i) {
-    const Colour colour = colour_at(picture, i);
-    const int at = ((colour.red >> (8 - kBits)) << (2 * kBits)) |
-                   ((colour.green >> (8 - kBits)) << kBits) | (colour.blue >> (8 - kBits));
-    Cell& cell = cells[static_cast<size_t>(at)];
-    ++cell.count;
-    cell.red += colour.red;
-    cell.green += colour.green;
-    cell.blue += colour.blue;
+// Counts and sums over pixels are whole numbers: the order of the threads does not matter.
+
+// Pixels that have something in common.
+struct Sum {
+  uint64_t count = 0;
+  std::array<uint64_t, 3> of = {};
+
+  void add(const Sum& other) {
+    count += other.count;
+    for (size_t c = 0; c < 3; ++c) of[c] += other.of[c];
   }
-  const Cell& fullest = *std::max_element(
-      cells.begin(), cells.end(), [](const Cell& a, const Cell& b) { return a.count < b.count; });
-  return {static_cast<int>(fullest.red / fullest.count),
-          static_cast<int>(fullest.green / fullest.count),
-          static_cast<int>(fullest.blue / fullest.count)};
+};
+
+// All pixels, their deviation, and a coarse histogram of their colours.
+struct Tally {
+  static constexpr int kBits = 4;
+  Sum values, squares;
+  std::array<uint32_t, size_t{1} << (3 * kBits)> cells = {};
+
+  static size_t cell_of(const Colour& colour) {
+    return static_cast<size_t>(((colour.red >> (8 - kBits)) << (2 * kBits)) |
+                               ((colour.green >> (8 - kBits)) << kBits) |
+                               (colour.blue >> (8 - kBits)));
+  }
+
+  void add(const Tally& other) {
+    values.add(other.values);
+    squares.add(other.squares);
+    for (size_t i = 0; i < cells.size(); ++i) cells[i] += other.cells[i];
+  }
+
+  // From the mean, over the three channels.
+  double deviation() const {
+    const auto count = static_cast<double>(values.count);
+    double variance = 0;
+    for (size_t c = 0; c < 3; ++c) {
+      const double mean = static_cast<double>(values.of[c]) / count;
+      variance += static_cast<double>(squares.of[c]) / count - mean * mean;
+    }
+    return std::sqrt(std::max(0.0, variance / 3));
+  }
+};
+
+// Calls add(into, pixel) for all pixels, by all threads.
+template <class T, class Add>
+T over_pixels(size_t pixels, ThreadPool* pool, const Add& add) {
+  constexpr size_t kAtOnce = size_t{1} << 14;
+  T total{};
+  std::mutex mutex;
+  for_ranges(pool, pixels, kAtOnce, [&](size_t first, size_t count) {
+    T part{};
+    for (size_t i = first; i < first + count; ++i) add(part, i);
+    const std::lock_guard lock(mutex);
+    total.add(part);
+  });
+  return total;
 }
 
-// Of all pixels from their mean, over the three channels.
-double deviation_of(const PixelView& picture, size_t pixels) {
-  uint64_t sum[3] = {}, squares[3] = {};
-  for (size_t i = 0; i < pixels; ++i) {
+Tally tally_of(const PixelView& picture, size_t pixels, ThreadPool* pool) {
+  return over_pixels<Tally>(pixels, pool, [&](Tally& tally, size_t i) {
+    ++tally.values.count;
     for (size_t c = 0; c < 3; ++c) {
       const uint64_t value = picture.rgb[3 * i + c];
-      sum[c] += value;
-      squares[c] += value * value;
+      tally.values.of[c] += value;
+      tally.squares.of[c] += value * value;
     }
-  }
-  const auto count = static_cast<double>(pixels);
-  double variance = 0;
-  for (int c = 0; c < 3; ++c) {
-    const double mean = static_cast<double>(sum[c]) / count;
-    variance += static_cast<double>(squares[c]) / count - mean * mean;
-  }
-  return std::sqrt(std::max(0.0, variance / 3));
+    ++tally.cells[Tally::cell_of(colour_at(picture, i))];
+  });
+}
+
+template <class Belongs>
+Sum sum_of(const PixelView& picture, size_t pixels, ThreadPool* pool, const Belongs& belongs) {
+  return over_pixels<Sum>(pixels, pool, [&](Sum& sum, size_t i) {
+    if (!belongs(colour_at(picture, i))) return;
+    ++sum.count;
+    for (size_t c = 0; c < 3; ++c) sum.of[c] += picture.rgb[3 * i + c];
+  });
+}
+
+// The mean colour in the fullest cell.
+Colour commonest_colour(const PixelView& picture, size_t pixels, const Tally& tally,
+                        ThreadPool* pool) {
+  const auto fullest =
+      static_cast<size_t>(std::ranges::max_element(tally.cells) - tally.cells.begin());
+  const Sum sum = sum_of(picture, pixels, pool,
+                         [&](const Colour& colour) { return Tally::cell_of(colour) == fullest; });
+  const auto mean = [&](size_t channel) { return static_cast<int>(sum.of[channel] / sum.count); };
+  return {mean(0), mean(1), mean(2)};
 }
 
 // The box around everything but the background, and the strokes in its busiest row.
@@ -110,15 +160,14 @@ bool looks_like_text_card(const Block& block, int width, int height) {
 
 }  // namespace
 
-PictureLook look_of(const PixelView& picture) {
+PictureLook look_of(const PixelView& picture, ThreadPool* pool) {
   const size_t pixels = picture.rgb.size() / 3;
   if (pixels == 0) return PictureLook::ordinary;
-  if (deviation_of(picture, pixels) < kConstantDeviation) return PictureLook::constant;
-  const Colour background = commonest_colour(picture, pixels);
-  size_t ink = 0;
-  for (size_t i = 0; i < pixels; ++i) {
-    if (!colour_at(picture, i).is_near(background)) ++ink;
-  }
+  const Tally tally = tally_of(picture, pixels, pool);
+  if (tally.deviation() < kConstantDeviation) return PictureLook::constant;
+  const Colour background = commonest_colour(picture, pixels, tally, pool);
+  const auto is_paper = [&](const Colour& colour) { return colour.is_near(background); };
+  const size_t ink = pixels - sum_of(picture, pixels, pool, is_paper).count;
   const double share = 1 - static_cast<double>(ink) / static_cast<double>(pixels);
   // Text comes first: thin letters may leave more background than a constant picture has.
   if (share >= kCardShare && ink > 0 &&

@@ -12,6 +12,7 @@ inline constexpr int kSameColour = 16;
 // A picture counts as constant from this share of background, or below this deviation.
 inline constexpr double kConstantShare = 0.995, kConstantDeviation = 2;
 
-PictureLook look_of(const PixelView& picture);
+// By all threads of a pool, if there is one.
+PictureLook look_of(const PixelView& picture, ThreadPool* pool = nullptr);
 
 }  // namespace octet::engine

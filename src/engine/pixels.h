@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/ranges.h"
+#include "base/ranges.h"
 
 namespace octet::engine {
 

@@ -52,7 +52,7 @@ PreviewMap::PreviewMap(nn::Context& ctx, const models::Decoder& decoder) {
     std::copy_n(values.begin() + patch_of(token) * channels, channels,
                 latent.begin() + token * channels);
   }
-  const std::vector<float> pixels = decoder.decode(ctx, latent, grid, {});
+  const UnsetVector<float> pixels = decoder.decode(ctx, latent, grid, {});
 
   // The mean colour of each patch.
   const int64_t width = grid.width * side, patch_side = kPatch * side;

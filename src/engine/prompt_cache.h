@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/unset_vector.h"
 #include "engine/linears_ran.h"
 
 namespace octet::engine {
@@ -19,7 +20,7 @@ struct TextRecord {
 };
 
 struct EncodedText {
-  std::vector<float> features = {};  // [tokens, TextEncoder::feature_count()]
+  UnsetVector<float> features = {};  // [tokens, TextEncoder::feature_count()]
   TextRecord record = {};
 };
 

@@ -54,7 +54,7 @@ RenderReport Rendering::run() {
       if (latents_.empty() || session_.is_stopped()) throw;
       interruption = std::current_exception();
     }
-    report_.denoise_s = seconds_since() - report_.decode_s - upcoming_s_;
+    report_.denoise_s = seconds_since() - report_.decode_s - report_.ahead_s;
     branches_.keep_times();
     try {
       if (!decoding_failed_) decode_waiting();
@@ -98,7 +98,7 @@ BranchTexts Rendering::encode_texts() {
   report_.text_s = (watch_.microseconds() - begun) * 1e-6;
   if (callbacks_.text) {
     const int64_t channels = session_.model().text_encoder->feature_count();
-    const std::vector<float>& features = texts.prompt->features;
+    const auto& features = texts.prompt->features;
     callbacks_.text({std::ssize(features) / channels, channels, features});
   }
   return texts;
@@ -170,7 +170,7 @@ void Rendering::encode_upcoming() {
   branches_.collect();  // ahead of the marks of another profile
   encode_ahead(session_, *upcoming);
   session_.backend().set_op_observer(&profile_);
-  upcoming_s_ += (watch_.microseconds() - begun) * 1e-6;
+  report_.ahead_s += (watch_.microseconds() - begun) * 1e-6;
 }
 
 void Rendering::show_step(int image, const SamplerStep& step) {
@@ -211,7 +211,7 @@ double Rendering::eta_s(int image, const SamplerStep& step) const {
   const auto of_image = static_cast<double>(branches_.evaluations(step.total));
   const double done = image * of_image + static_cast<double>(branches_.evaluations(step.done));
   const double elapsed =
-      watch_.microseconds() * 1e-6 - report_.text_s - report_.load_s - upcoming_s_;
+      watch_.microseconds() * 1e-6 - report_.text_s - report_.load_s - report_.ahead_s;
   const double each = (elapsed - report_.decode_s) / done;
   const double decode = session_.kept().times.decode_s_per_pixel * report_.width * report_.height *
                         (job_.request.images - decoded_);

@@ -54,7 +54,6 @@ class Rendering {
   int decoded_ = 0;
   bool stop_after_decoding_ = false;
   bool knows_upcoming_ = false;
-  double upcoming_s_ = 0;         // spent on another job's texts
   bool decoding_failed_ = false;  // and is not tried again
   RenderReport report_;
   Stopwatch watch_;

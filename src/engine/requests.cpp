@@ -52,7 +52,7 @@ std::string lora_list(const std::vector<Lora>& loras) {
 }
 
 Picture to_picture(RenderedImage image, const Job& job, const std::vector<Lora>& loras,
-                   const RenderReport& report) {
+                   const RenderReport& report, ThreadPool* pool) {
   const PictureRequest& request = job.request;
   const ModelOptions& options = job.model->options;
   Picture picture;
@@ -61,7 +61,7 @@ Picture to_picture(RenderedImage image, const Job& job, const std::vector<Lora>&
   picture.width = report.width;
   picture.height = report.height;
   picture.rgb = std::move(image.rgb);
-  picture.look = look_of({picture.rgb, picture.width, picture.height});
+  picture.look = look_of({picture.rgb, picture.width, picture.height}, pool);
   using Entry = std::pair<std::string, std::string>;
   picture.metadata = {
       {"Software", fmt::format("Octet {} ({})", version(), commit())},
@@ -104,7 +104,8 @@ RenderReport render(Session& session, const Job& job, const RenderCallbacks& cal
   }
   if (callbacks.picture) {
     inner.image = [&](const RenderedImage& image, const RenderReport& so_far) {
-      callbacks.picture(to_picture(image, job, session.loras_of(job), so_far));
+      callbacks.picture(
+          to_picture(image, job, session.loras_of(job), so_far, &session.backend().pool()));
     };
   }
   RenderReport report = session.render(job, inner);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/unset_vector.h"
 #include "nn/context.h"
 #include "nn/weights.h"
 #include "quant/smoothing.h"
@@ -76,7 +77,7 @@ class TextEncoder : public Part {
   virtual int64_t feature_count() const = 0;  // of each token
   // Features F32 [tokens, feature_count()] in host memory. `progress` is told the units that ran;
   // may throw to stop.
-  virtual std::vector<float> encode(nn::Context& ctx, const std::vector<int32_t>& tokens,
+  virtual UnsetVector<float> encode(nn::Context& ctx, const std::vector<int32_t>& tokens,
                                     const std::function<void(int64_t)>& progress) const = 0;
 };
 
@@ -183,7 +184,7 @@ class Decoder : public Part {
   // Latent F32 [tokens, latent_channels()] as sampled -> F32 [pixels, 3], about -1 to 1, rows from
   // the top. Throws Error when a number is not finite. `progress`, or nobody, is told the share
   // that is done, from 0 to 1; may throw to stop.
-  virtual std::vector<float> decode(nn::Context& ctx, std::span<const float> latent,
+  virtual UnsetVector<float> decode(nn::Context& ctx, std::span<const float> latent,
                                     const Grid& grid,
                                     const std::function<void(double)>& progress) const = 0;
 };

@@ -1,12 +1,14 @@
 #include "nn/context.h"
 
-#include <vector>
-
 #include "base/error.h"
+#include "base/ranges.h"
+#include "base/unset_vector.h"
 #include "octet/error.h"
 
 namespace octet::nn {
 namespace {
+
+constexpr size_t kConvertedAtOnce = size_t{1} << 16;  // numbers, by a thread of the host
 
 TensorView part_of(const TensorView& matrix, int64_t at, Shape shape) {
   TensorView part = matrix;
@@ -49,8 +51,10 @@ Matrix upload_matrix(Context& ctx, const float* values, int64_t rows, int64_t co
                                count * sizeof(float));
     return matrix;
   }
-  std::vector<bf16_t> rounded(count);
-  for (size_t i = 0; i < count; ++i) rounded[i] = from_f32<bf16_t>(values[i]);
+  UnsetVector<bf16_t> rounded(count);
+  for_ranges(&ctx.backend.pool(), count, kConvertedAtOnce, [&](size_t first, size_t some) {
+    for (size_t i = first; i < first + some; ++i) rounded[i] = from_f32<bf16_t>(values[i]);
+  });
   ctx.backend.copy_to_device(matrix.view().data, reinterpret_cast<const std::byte*>(rounded.data()),
                              count * sizeof(bf16_t));
   return matrix;
@@ -64,10 +68,12 @@ void download_matrix(Context& ctx, const ConstTensorView& matrix, float* values)
                              count * sizeof(float));
     return;
   }
-  std::vector<bf16_t> narrow(count);
+  UnsetVector<bf16_t> narrow(count);
   ctx.backend.copy_to_host(reinterpret_cast<std::byte*>(narrow.data()), matrix.data,
                            count * sizeof(bf16_t));
-  for (size_t i = 0; i < count; ++i) values[i] = to_f32(narrow[i]);
+  for_ranges(&ctx.backend.pool(), count, kConvertedAtOnce, [&](size_t first, size_t some) {
+    for (size_t i = first; i < first + some; ++i) values[i] = to_f32(narrow[i]);
+  });
 }
 
 }  // namespace octet::nn

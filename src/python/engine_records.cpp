@@ -72,7 +72,7 @@ void bind_report(nb::module_& module) {
                      steps, checkpoint, linears, text_linears, places, recorded_steps, branches,
                      kernels, ops, text_cached)
       .value("warnings", [](const RenderReport& report) { return texts_of(report.warnings); })
-      .OCTET_MEMBERS(RenderReport, text_s, load_s, denoise_s, decode_s, peak_bytes);
+      .OCTET_MEMBERS(RenderReport, text_s, load_s, denoise_s, decode_s, ahead_s, peak_bytes);
 }
 
 // The text of an object with __fspath__, and any other object as it is.

@@ -34,7 +34,7 @@ void to_json(Json& json, const RenderReport& report) {
   json =
       joined({field("warnings", warnings),
               OCTET_FIELDS(report, device, text_tokens, steps, checkpoint, text_s, load_s,
-                           denoise_s, decode_s, peak_bytes),
+                           denoise_s, decode_s, ahead_s, peak_bytes),
               field("linears_ran", report.linears), field("text_linears_ran", report.text_linears),
               OCTET_FIELDS(report, recorded_steps, branches, kernels, ops)});
 }
@@ -152,6 +152,7 @@ void add_report(RenderReport& total, const RenderReport& further) try {
   total.load_s += further.load_s;
   total.denoise_s += further.denoise_s;
   total.decode_s += further.decode_s;
+  total.ahead_s += further.ahead_s;
   total.peak_bytes = std::max(total.peak_bytes, further.peak_bytes);
   total.recorded_steps += further.recorded_steps;
   total.warnings.insert(total.warnings.end(), further.warnings.begin(), further.warnings.end());

@@ -17,8 +17,8 @@ TEST_F(TextInt8OnGpu, FeaturesStayCloseWhereverItsWeightsWait) {
   const auto features = [&](const engine::LoadRules& rules, Residency where) {
     return features_by(*backend, path, SmallTower::kTaps, tokens, rules, where);
   };
-  const std::vector<float> floating = features({.int8 = false}, Residency::device);
-  const std::vector<float> resident = features(int8, Residency::device);
+  const UnsetVector<float> floating = features({.int8 = false}, Residency::device);
+  const UnsetVector<float> resident = features(int8, Residency::device);
   const TokenCosines apart = cosines_of(floating, resident, tokens.size());
   EXPECT_GE(apart.worst, 0.998);
   EXPECT_LT(apart.mean, 1 - 1e-7) << "nothing was quantized";

@@ -56,7 +56,7 @@ class Branches : public ToyFamily {
       const std::string words = branch.sees == models::BranchText::prompt     ? asked.caption
                                 : branch.sees == models::BranchText::negative ? asked.negative
                                                                               : "";
-      std::vector<float> features;
+      UnsetVector<float> features;
       if (!words.empty()) {
         features = parts.text_encoder->encode(ctx, parts.tokenize(words), {});
       }

@@ -42,7 +42,12 @@ class Canvas {
     }
   }
 
-  PictureLook look() const { return engine::look_of({rgb_, width_, height_}); }
+  PictureLook look() const {
+    const PictureLook look = engine::look_of({rgb_, width_, height_});
+    ThreadPool pool(3);
+    EXPECT_EQ(engine::look_of({rgb_, width_, height_}, &pool), look);
+    return look;
+  }
 
  private:
   int width_, height_;

@@ -24,11 +24,10 @@ class LinearDecoder : public models::Decoder {
   int64_t token_side() const override { return kSide; }
   int64_t latent_channels() const override { return kChannels; }
   uint64_t image_bytes(const models::Grid&, DType) const override { return 0; }
-  std::vector<float> decode(nn::Context&, std::span<const float> latent,
-                            const models::Grid& grid,
+  UnsetVector<float> decode(nn::Context&, std::span<const float> latent, const models::Grid& grid,
                             const std::function<void(double)>&) const override {
     const int64_t width = grid.width * kSide, height = grid.height * kSide;
-    std::vector<float> pixels;
+    UnsetVector<float> pixels;
     for (int64_t at = 0; at < width * height; ++at) {
       const int64_t token = at / width / kSide * grid.width + at % width / kSide;
       const float* z = latent.data() + token * kChannels;

@@ -63,7 +63,7 @@ TEST(PromptCache, KeepsTheLastOnes) {
   engine::PromptCache cache;
   const auto features = [](size_t count) {
     return std::make_shared<const engine::EncodedText>(
-        engine::EncodedText{.features = std::vector<float>(count, 1.0f)});
+        engine::EncodedText{.features = UnsetVector<float>(count, 1.0f)});
   };
   for (int i = 0; i < 20; ++i) cache.add({i}, features(10));
   EXPECT_EQ(cache.find({3}), nullptr);

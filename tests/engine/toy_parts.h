@@ -64,7 +64,7 @@ class ToyEncoder : public models::TextEncoder {
   int64_t feature_count() const override { return ToyShape::kText; }
   // For tests: a text of this length makes encode() throw.
   static inline size_t refused = 0;
-  std::vector<float> encode(nn::Context& ctx, const std::vector<int32_t>& tokens,
+  UnsetVector<float> encode(nn::Context& ctx, const std::vector<int32_t>& tokens,
                             const std::function<void(int64_t)>& progress) const override {
     check(tokens.size() != refused, "toy: does not like {} tokens", refused);
     const auto n = static_cast<int64_t>(tokens.size());
@@ -72,7 +72,7 @@ class ToyEncoder : public models::TextEncoder {
     const nn::Matrix h = ctx.matrix(n, ToyShape::kText);
     ctx.backend.embed(bytes_.view(), tokens, h);
     need(1);
-    std::vector<float> features(static_cast<size_t>(n * ToyShape::kText));
+    UnsetVector<float> features(static_cast<size_t>(n * ToyShape::kText));
     download_matrix(ctx, linear(ctx, h, blend_), features.data());
     if (progress) progress(1);
     return features;
@@ -306,7 +306,7 @@ class ToyDecoder : public models::Decoder {
     return bytes_of(dtype, {grid.tokens(), ToyShape::kLatent + 3 * kSide * kSide});
   }
 
-  std::vector<float> decode(nn::Context& ctx, std::span<const float> latent,
+  UnsetVector<float> decode(nn::Context& ctx, std::span<const float> latent,
                             const models::Grid& grid,
                             const std::function<void(double)>& progress) const override {
     need(0);
@@ -316,7 +316,7 @@ class ToyDecoder : public models::Decoder {
     std::vector<float> tokens(static_cast<size_t>(made.view().shape.elements()));
     download_matrix(ctx, made, tokens.data());
     if (progress) progress(0.5);
-    std::vector<float> image(tokens.size());
+    UnsetVector<float> image(tokens.size());
     for (int64_t i = 0; i < std::ssize(image); ++i) {
       check(std::isfinite(tokens[static_cast<size_t>(i)]), "toy: a pixel is not finite");
       const int64_t token = i / (side * side * 3), inside = i / 3 % (side * side);

@@ -72,6 +72,8 @@ TEST_F(Upcoming, TextsAreThereWhenTheirTurnComes) {
   EXPECT_TRUE(same(beside, alone));
   EXPECT_EQ(counts_of(beside.report), counts_of(alone.report));
   EXPECT_FALSE(beside.report.text_cached);
+  EXPECT_GT(beside.report.ahead_s, 0);
+  EXPECT_EQ(alone.report.ahead_s, 0);
   const Rendered then = render(engine, next);
   EXPECT_TRUE(then.report.text_cached);
   EXPECT_TRUE(same(then, next_alone));

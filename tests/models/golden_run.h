@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,7 @@ class Expected {
 };
 
 // |got - want| / |want|; infinite when sizes differ or a number is none.
-inline double relative_error(const std::vector<float>& got, const std::vector<float>& want) {
+inline double relative_error(std::span<const float> got, std::span<const float> want) {
   if (got.size() != want.size()) return INFINITY;
   double difference = 0, whole = 0;
   for (size_t i = 0; i < want.size(); ++i) {

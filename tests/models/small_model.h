@@ -72,7 +72,7 @@ class SmallModel {
     for (const models::Branch& branch : family_.branches) {
       const bool sees = branch.sees == models::BranchText::prompt;
       prompts.push_back(model_.networks[branch.network]->prepare(
-          ctx_, sees ? features : std::vector<float>(), grid));
+          ctx_, sees ? features : UnsetVector<float>(), grid));
     }
     const int64_t channels = model_.networks.front()->latent_channels();
     engine::Sampler sampler(ctx_, schedule, family_.branches, grid.tokens(), channels);

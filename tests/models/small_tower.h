@@ -99,7 +99,7 @@ inline std::string write_tower(const TemporaryFolder& folder, float outlier) {
 }
 
 // Features of a tower that is loaded by these rules.
-inline std::vector<float> features_by(Backend& backend, const std::string& path,
+inline UnsetVector<float> features_by(Backend& backend, const std::string& path,
                                       std::span<const int64_t> taps,
                                       const std::vector<int32_t>& tokens,
                                       const engine::LoadRules& rules,

@@ -34,7 +34,7 @@ class TextInt8 : public testing::TestWithParam<std::string> {
     if (!reason.empty()) GTEST_SKIP() << reason;
     backend_ = make_cpu_backend({.threads = 2, .force_kernel = GetParam()});
   }
-  std::vector<float> features(const LoadRules& rules, Residency where = Residency::device) {
+  UnsetVector<float> features(const LoadRules& rules, Residency where = Residency::device) {
     return features_by(*backend_, path_, SmallTower::kTaps, SmallTower::tokens(), rules, where);
   }
   TokenCosines cosines(const LoadRules& rules) {
@@ -66,7 +66,7 @@ TEST_P(TextInt8, RotationTakesCareOfLargeChannels) {
 
 TEST_P(TextInt8, IsOneComputationWhereverItsWeightsWait) {
   path_ = write_tower(folder_, 20);
-  const std::vector<float> resident = features(kRotated);
+  const UnsetVector<float> resident = features(kRotated);
   EXPECT_EQ(features(kRotated, Residency::host), resident);
   EXPECT_EQ(features(kRotated, Residency::streamed), resident);
 }

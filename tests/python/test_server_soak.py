@@ -44,7 +44,8 @@ def png_of(**texts):
 
 
 def job_of(noted, state="completed", **more):
-    report = {"text_s": 0.1, "load_s": 0, "denoise_s": 0.2, "decode_s": 0.1}
+    report = {"text_s": 0.1, "load_s": 0, "denoise_s": 0.2, "decode_s": 0.1,
+              "ahead_s": 0}
     return {"id": noted.id, "state": state, "created_at": 1, "started_at": 2, "ended_at": 2.5,
             "request": {"json_prompt": noted.prompt, "seed": noted.seed}, "error": None,
             "report": report} | more

@@ -98,9 +98,10 @@ class Job {
     qwen3::TextEncoder encoder(folder("text_encoder"), kTappedLayers);
     const auto store = load(encoder, false);
     const auto ids = read<int32_t>("ids");
+    const auto features = encoder.encode(ctx_, ids);
     return {{"features",
              {static_cast<int64_t>(ids.size()), encoder.feature_count()},
-             encoder.encode(ctx_, ids)}};
+             Numbers(features.begin(), features.end())}};
   }
 
   void merge_lora(models::Network& network, size_t index) const {
@@ -146,9 +147,8 @@ class Job {
          .activations = ctx_.dtype == DType::bf16 ? Activations::bf16 : Activations::f32});
     const auto store = load(*model.decoder, false);
     const int64_t side = model.decoder->token_side();
-    return {{"image",
-             {grid[0] * side, grid[1] * side, 3},
-             model.decoder->decode(ctx_, latent, {grid[0], grid[1]}, {})}};
+    const auto image = model.decoder->decode(ctx_, latent, {grid[0], grid[1]}, {});
+    return {{"image", {grid[0] * side, grid[1] * side, 3}, Numbers(image.begin(), image.end())}};
   }
 
   std::vector<Output> schedule() {

@@ -1,13 +1,29 @@
 #include "models/flux2_vae/decoder.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
 #include "base/error.h"
+#include "base/ranges.h"
 #include "weights/loader.h"
 
 namespace octet::flux2_vae {
+
+namespace {
+
+bool all_finite(nn::Context& ctx, std::span<const float> values) {
+  constexpr size_t kAtOnce = size_t{1} << 16;
+  std::atomic<bool> finite = true;
+  for_ranges(&ctx.backend.pool(), values.size(), kAtOnce, [&](size_t first, size_t count) {
+    const auto is_finite = [](float value) { return std::isfinite(value); };
+    if (!std::ranges::all_of(values.subspan(first, count), is_finite)) finite = false;
+  });
+  return finite;
+}
+
+}  // namespace
 
 Decoder::Decoder(const std::string& path, const StatisticsOf& statistics)
     : Decoder(open_vae(path), path, statistics) {}
@@ -35,7 +51,7 @@ bool Decoder::is_ignored(std::string_view name) const {
   return name.starts_with("encoder.") || name.starts_with("quant_conv.") || name.starts_with("bn.");
 }
 
-std::vector<float> Decoder::decode(nn::Context& ctx, std::span<const float> latent,
+UnsetVector<float> Decoder::decode(nn::Context& ctx, std::span<const float> latent,
                                    const models::Grid& grid,
                                    const std::function<void(double)>& progress) const {
   const std::vector<float> pixels = unpatchify(latent, statistics_, grid.height, grid.width);
@@ -44,10 +60,9 @@ std::vector<float> Decoder::decode(nn::Context& ctx, std::span<const float> late
   const nn::Matrix uploaded =
       nn::upload_matrix(ctx, pixels.data(), height * width, config().latent_channels);
   const nn::Matrix image = flux2_vae::decode(ctx, vae_, uploaded, height, width, progress);
-  std::vector<float> values(static_cast<size_t>(image.view().shape.elements()));
+  UnsetVector<float> values(static_cast<size_t>(image.view().shape.elements()));
   download_matrix(ctx, image, values.data());
-  const auto is_finite = [](float value) { return std::isfinite(value); };
-  check(std::ranges::all_of(values, is_finite),
+  check(all_finite(ctx, values),
         "{}: decoding gave a NaN or an infinity; its weights are damaged or of another model",
         path_);
   return values;

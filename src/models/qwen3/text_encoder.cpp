@@ -53,7 +53,7 @@ Matrix copy_of(Context& ctx, const Matrix& h) {
 }
 
 // Matrices [n, H], as F32 [n, H, taps] in host memory.
-std::vector<float> interleaved(Context& ctx, ThreadPool& pool, const std::vector<Matrix>& tapped) {
+UnsetVector<float> interleaved(Context& ctx, ThreadPool& pool, const std::vector<Matrix>& tapped) {
   const TensorView& first = tapped.front().view();
   const int64_t columns = first.shape[1];
   std::vector<Buffer> on_host;
@@ -61,7 +61,7 @@ std::vector<float> interleaved(Context& ctx, ThreadPool& pool, const std::vector
     on_host.push_back(allocate_host(bytes_of(ctx.dtype, first.shape)));
     ctx.backend.copy_to_host(on_host.back().data(), tap.view().data, on_host.back().bytes());
   }
-  std::vector<float> features(static_cast<size_t>(first.shape.elements()) * tapped.size());
+  UnsetVector<float> features(static_cast<size_t>(first.shape.elements()) * tapped.size());
   pool.run(first.shape[0], [&](int64_t row, int) {
     float* out = features.data() + row * columns * static_cast<int64_t>(tapped.size());
     for (int64_t at = row * columns; at < (row + 1) * columns; ++at) {
@@ -153,7 +153,7 @@ bool TextEncoder::is_ignored(std::string_view name) const {
          is_later_layer(name, run_layers());
 }
 
-std::vector<float> TextEncoder::encode(Context& ctx, const std::vector<int32_t>& tokens,
+UnsetVector<float> TextEncoder::encode(Context& ctx, const std::vector<int32_t>& tokens,
                                        const std::function<void(int64_t)>& progress) const {
   const auto n = static_cast<int64_t>(tokens.size());
   check(n > 0, "text encoder: there are no tokens");

@@ -47,7 +47,7 @@ class TextEncoder : public models::TextEncoder {
 
   // Channel c of tap k is at c * taps + k.
   int64_t feature_count() const override { return std::ssize(taps_) * config_.hidden; }
-  std::vector<float> encode(nn::Context& ctx, const std::vector<int32_t>& tokens,
+  UnsetVector<float> encode(nn::Context& ctx, const std::vector<int32_t>& tokens,
                             const std::function<void(int64_t)>& progress = {}) const override;
 
  private:

@@ -7,7 +7,7 @@
 
 #include "base/thread_pool.h"
 
-namespace octet::engine {
+namespace octet {
 
 // Calls work(first, count) for ranges that make up [0, count), each of `at_once` or fewer; on this
 // thread alone if there is no pool.
@@ -20,4 +20,4 @@ void for_ranges(ThreadPool* pool, size_t count, size_t at_once, const Work& work
   });
 }
 
-}  // namespace octet::engine
+}  // namespace octet
