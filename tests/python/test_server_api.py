@@ -87,7 +87,15 @@ def test_jobs_are_listed_newest_first(server, done) -> None:
     assert listed["object"] == "list"
     assert [job["id"] for job in listed["data"]][0] == newer["id"]
     assert len(listed["data"]) == 2
+    assert listed["has_more"]
+    older = server.get(f"/v1/jobs?limit=1&after={newer['id']}").json
+    assert older["data"] == listed["data"][1:]
+    everything = server.get("/v1/jobs?limit=1000").json
+    assert not everything["has_more"]
+    last = everything["data"][-1]["id"]
+    assert server.get(f"/v1/jobs?after={last}").json == {**everything, "data": []}
     assert server.get("/v1/jobs?limit=0").error["param"] == "limit"
+    assert server.get("/v1/jobs?after=nobody").error["param"] == "after"
     server.finished(newer)
 
 

@@ -153,9 +153,11 @@ def test_text_to_image_as_front_ends_send_it(server) -> None:
 def test_text_to_image_names_the_wrong_field(server) -> None:
     for asked, param in [({}, "prompt"), ({"prompt": PROMPT, "width": 512}, "height"),
                          ({"prompt": PROMPT, "steps": 500}, "steps"),
-                         ({"prompt": PROMPT + " <lora:style:0.5>"}, "lora")]:
+                         ({"prompt": PROMPT, "width": 8192, "height": 8192}, "width"),
+                         ({"prompt": PROMPT + " <lora:style:0.5>"}, "prompt")]:
         answer = server.post(TEXT_TO_IMAGE, asked)
         assert answer.status == 400 and answer.error["param"] == param, asked
+        assert f"`{param}`" in answer.error["message"]
 
 
 def test_progress_and_interruption(server) -> None:

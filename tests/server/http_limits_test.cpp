@@ -171,6 +171,26 @@ TEST(HttpLimits, EndsAnAnswerThatNobodyReads) {
   EXPECT_TRUE(comes_true([&] { return host.server().counts().connections == 0; }));
 }
 
+TEST(HttpLimits, HoldsOnlySoMuchForSlowReaders) {
+  HttpHost host(options_with({.unsent_bytes = 40'000'000}));
+  const Bytes large = bytes_of(std::string(30'000'000, 'x'));
+  host.on("/large", [&](const std::shared_ptr<Exchange>& exchange) {
+    exchange->answer({.status = 200, .headers = {}, .body = large});
+  });
+  host.start();
+  HttpClient other = host.client();
+  {
+    HttpClient slow = host.client();
+    slow.set_small_window();
+    slow.send(get_request("/large"));
+    EXPECT_TRUE(comes_true([&] { return host.server().counts().unsent_bytes == 30'000'000; }));
+    EXPECT_EQ(other.get("/large").status, 503);
+    EXPECT_EQ(other.get("/").status, 200);
+  }
+  EXPECT_TRUE(comes_true([&] { return host.server().counts().unsent_bytes == 0; }));
+  EXPECT_EQ(other.get("/large").status, 200);
+}
+
 TEST(HttpLimits, CountsConnectionsOfAnAddress) {
   HttpHost host(options_with({.connections_per_address = 3}));
   host.start();

@@ -117,6 +117,29 @@ TEST(HttpStreams, DisconnectsAReaderWhoLetsTooMuchWait) {
   EXPECT_EQ(open.gone, 1);
 }
 
+TEST(HttpStreams, DisconnectsTheSlowOnesWhereTogetherTheyLetTooMuchWait) {
+  ServerOptions options;
+  options.limits.unsent_bytes = 1'000'000;
+  OpenStreams open;
+  HttpHost host(options);
+  host.on("/events", open.opener());
+  host.start();
+  HttpClient slow = host.client();
+  slow.set_small_window();
+  slow.send(get_request("/events"));
+  const auto of_slow = open.stream();
+  const std::string piece(100'000, 'x');
+  size_t most = 0;
+  EXPECT_TRUE(comes_true([&] {
+    of_slow->write(piece);
+    most = std::max(most, of_slow->waiting());
+    return open.gone == 1;
+  }));
+  EXPECT_GT(most, 1'000'000u);
+  EXPECT_LE(most, 1'000'000u + 2 * piece.size());
+  EXPECT_TRUE(comes_true([&] { return host.server().counts().unsent_bytes == 0; }));
+}
+
 TEST(HttpStreams, NoticesThatAReaderHasLeft) {
   OpenStreams open;
   HttpHost host;

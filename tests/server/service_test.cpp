@@ -5,98 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <filesystem>
-#include <mutex>
 #include <string>
 #include <thread>
 
-#include "formats/temporary_folder.h"
-#include "models/golden_run.h"
 #include "octet/error.h"
+#include "server/service_fixture.h"
 
 namespace octet::server {
 namespace {
-
-constexpr auto kLong = std::chrono::seconds(60);
-
-std::string service_caption(const std::string& what) {
-  return R"({"high_level_description":")" + what +
-         R"(","compositional_deconstruction":{"background":"a wall","elements":[]}})";
-}
-
-JobSpec asked_for(const std::string& what, const std::string& key = "", int steps = 2) {
-  JobSpec spec;
-  spec.picture.caption = service_caption(what);
-  spec.picture.size = {16, 16};
-  spec.picture.preset = "turbo";
-  spec.picture.steps = steps;
-  spec.picture.seed = 3;
-  spec.key = key;
-  spec.request_id = "req-test";
-  return spec;
-}
-
-// Until the job's end; false if it takes too long.
-bool wait_for(const std::shared_ptr<Job>& job) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool ended = false;
-  const auto following = job->subscribe(0, [&](const JobEvent& event) {
-    const std::lock_guard lock(mutex);
-    ended = event.kind == JobEvent::Kind::ended;
-    changed.notify_all();
-  });
-  std::unique_lock lock(mutex);
-  return changed.wait_for(lock, kLong, [&] { return ended; });
-}
-
-Failure refusal_of(Service& service, const JobSpec& spec) {
-  try {
-    service.submit(spec);
-  } catch (const Refused& refused) {
-    return refused.failure;
-  }
-  return {.status = 0};
-}
-
-class ServiceTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!tokenizer::has_unicode_tables()) GTEST_SKIP() << "this build has no utf8proc";
-    options_.name = "w0";
-    options_.model.model = test::golden_path("model");
-    options_.model.convention = Convention::diffusers;
-    options_.model.threads = 1;
-    options_.devices = {"cpu"};
-    options_.warm_up = false;
-    options_.limits.steps = 1000;
-    options_.read_prompt = [](const std::string& text) {
-      return ReadPrompt{.caption = service_caption(text), .warnings = {"wrapped"}};
-    };
-    options_.log = [](log::Level, const std::string&, const std::string&) {};
-  }
-
-  // One that is ready.
-  std::unique_ptr<Service> begun() const {
-    auto service = std::make_unique<Service>(options_);
-    const auto until = std::chrono::steady_clock::now() + kLong;
-    while (!service->is_ready() && std::chrono::steady_clock::now() < until) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    EXPECT_TRUE(service->is_ready()) << service->why_not_ready();
-    return service;
-  }
-
-  // A job that runs until it is stopped, or nearly.
-  static std::shared_ptr<Job> long_job(Service& service) {
-    const auto job = service.submit(asked_for("long", "", 1000));
-    while (job->state() == JobState::queued) std::this_thread::yield();
-    return job;
-  }
-
-  ServiceOptions options_;
-};
 
 TEST_F(ServiceTest, RendersWhatWasAskedFor) {
   const auto service = begun();
@@ -282,61 +198,6 @@ TEST_F(ServiceTest, AJobThatEndedWithoutPicturesIsNoAnswerToARepeatedKey) {
   running->cancel();
 }
 
-TEST_F(ServiceTest, KeepsResultsForATimeAndUpToASize) {
-  options_.keep_bytes = 2500;
-  const auto service = begun();
-  std::vector<std::shared_ptr<Job>> jobs;
-  for (int i = 0; i < 6; ++i) {
-    jobs.push_back(service->submit(asked_for(std::to_string(i))));
-    ASSERT_TRUE(wait_for(jobs.back()));
-  }
-  EXPECT_LE(service->counts().kept_bytes, options_.keep_bytes);
-  EXPECT_EQ(service->find(jobs.front()->id(), ""), nullptr);
-  EXPECT_EQ(service->find(jobs.back()->id(), ""), jobs.back());
-  service->forget(*jobs.back());
-  EXPECT_EQ(service->find(jobs.back()->id(), ""), nullptr);
-}
-
-TEST_F(ServiceTest, TellsAfterARestartWhatBecameOfAJob) {
-  const test::TemporaryFolder folder;
-  options_.state_folder = folder.path();
-  std::string completed, waiting, cancelled, failed;
-  {
-    const auto service = begun();
-    const auto bad = service->submit(asked_for("bad", "anna", 1000));
-    bad->abort({.status = 504, .message = "too slow", .code = "timeout"});
-    ASSERT_TRUE(wait_for(bad));
-    failed = bad->id();
-    const auto done = service->submit(asked_for("done", "anna"));
-    ASSERT_TRUE(wait_for(done));
-    completed = done->id();
-    const auto running = long_job(*service);
-    waiting = service->submit(asked_for("waiting", "anna"))->id();
-    const auto given_up = service->submit(asked_for("given up", "anna"));
-    given_up->cancel();
-    cancelled = given_up->id();
-    const auto unwanted = service->submit(asked_for("unwanted", "anna"));
-    unwanted->cancel();
-    service->forget(*unwanted);
-  }
-  const auto service = begun();
-  for (const std::string& id : {completed, waiting}) {
-    const auto job = service->find(id, "anna");
-    ASSERT_NE(job, nullptr) << id;
-    EXPECT_EQ(job->state(), JobState::failed);
-    EXPECT_EQ(job->view().failure->code, "restarted");
-    EXPECT_NE(job->view().failure->message.find("ask again"), std::string::npos);
-    EXPECT_EQ(service->find(id, ""), nullptr);
-  }
-  ASSERT_NE(service->find(cancelled, "anna"), nullptr);
-  EXPECT_EQ(service->find(cancelled, "anna")->state(), JobState::cancelled);
-  // Another reason stays what it was.
-  ASSERT_NE(service->find(failed, "anna"), nullptr);
-  EXPECT_EQ(service->find(failed, "anna")->view().failure->message, "too slow");
-  EXPECT_NE(service->find(failed, "anna")->view().failure->code, "restarted");
-  EXPECT_EQ(service->jobs_of("anna").size(), 4u);
-}
-
 TEST_F(ServiceTest, DrainingEndsWhatIsUnderWayAndTakesNothingNew) {
   const auto service = begun();
   const auto first = service->submit(asked_for("first", "", 20));
@@ -366,7 +227,7 @@ TEST_F(ServiceTest, SaysWhenNoModelCanBeLoaded) {
   std::string logged;
   options_.log = [&](log::Level, const std::string& line, const std::string&) { logged += line; };
   Service service(options_);
-  const auto until = std::chrono::steady_clock::now() + kLong;
+  const auto until = std::chrono::steady_clock::now() + kLongWait;
   while (!service.has_failed() && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

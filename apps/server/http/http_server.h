@@ -20,7 +20,10 @@ struct Limits {
   int connections_per_address = 0;         // 0: as many as all together
   int streams = 256;                       // open at once
   size_t stream_bytes = size_t{32} << 20;  // that a reader may let wait
-  int idle_s = 60;                         // a connection between requests
+  // Of all answers and streams together, not yet taken by their readers. Beyond it, large answers
+  // are refused and streams that have fallen behind end.
+  size_t unsent_bytes = size_t{1} << 30;
+  int idle_s = 60;     // a connection between requests
   int request_s = 20;  // from a request's first byte to its last, however they dribble
   int answer_s = 120;  // without a byte of a waiting answer taken
 };
@@ -44,6 +47,7 @@ struct ServerOptions {
 
 struct ServerCounts {
   int connections = 0, streams = 0;
+  uint64_t unsent_bytes = 0;
   uint64_t refused = 0;       // by limits
   uint64_t disconnected = 0;  // clients that left before the end of their answer
 };

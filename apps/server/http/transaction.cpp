@@ -12,6 +12,8 @@ namespace {
 
 // A refused body up to this size is read and dropped, so that its connection stays usable.
 constexpr uint64_t kDroppedBody = uint64_t{64} << 10;
+// Of an answer or a stream: so little is held whatever the rest, since connections are limited.
+constexpr uint64_t kSmallAnswer = uint64_t{64} << 10;
 // The status in logs of a request whose client left before there was an answer.
 constexpr int kClientLeft = 499;
 
@@ -204,6 +206,7 @@ ssize_t Transaction::read_stream(char* into, size_t room) {
   if (queue_.size() > 0) {
     const size_t count = queue_.take(into, room);
     sent_ += count;
+    release_locked(count);
     return static_cast<ssize_t>(count);
   }
   if (stream_ended_) {
@@ -233,6 +236,7 @@ void Transaction::complete(bool sent) {
     status = status_ != 0 ? status_ : kClientLeft;
     bytes = sent || is_stream_ ? sent_ : 0;
     if (is_stream_) --core_->streams;
+    release_locked(held_);
     connection_->transaction.reset();
     connection_->enter_locked(Connection::Phase::kIdle);
   }
@@ -248,11 +252,32 @@ void Transaction::complete(bool sent) {
   core_->end_request();
 }
 
+void Transaction::hold_locked(uint64_t bytes) {
+  held_ += bytes;
+  core_->unsent += bytes;
+}
+
+void Transaction::release_locked(uint64_t bytes) {
+  held_ -= bytes;
+  core_->unsent -= bytes;
+}
+
+bool Transaction::is_too_much_unsent() const {
+  return core_->unsent > core_->options.limits.unsent_bytes;
+}
+
 void Transaction::answer(Response response) {
   const std::lock_guard lock(connection_->mutex);
   if (has_outcome_ || finished_) return;
   has_outcome_ = true;
-  outcome_ = std::move(response);
+  const uint64_t size = response.body ? response.body->size() : 0;
+  hold_locked(size);
+  if (size > kSmallAnswer && is_too_much_unsent()) {
+    ++core_->refused;
+    outcome_ = Refusal{503, "too many large answers wait for slow readers; ask again later"};
+  } else {
+    outcome_ = std::move(response);
+  }
   connection_->wake_locked();
 }
 
@@ -301,11 +326,13 @@ void Transaction::stream_write(std::string_view bytes) {
   const std::lock_guard lock(connection_->mutex);
   if (!is_stream_ || finished_ || stream_ended_ || connection_->gone) return;
   // One that is longer than the limit reaches a reader who has taken what came before.
-  if (queue_.size() > core_->options.limits.stream_bytes) {
+  const bool is_behind = queue_.size() > kSmallAnswer && is_too_much_unsent();
+  if (is_behind || queue_.size() > core_->options.limits.stream_bytes) {
     connection_->break_off_locked();
     return;
   }
   queue_.push(bytes);
+  hold_locked(bytes.size());
   connection_->wake_locked();
 }
 

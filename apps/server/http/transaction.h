@@ -67,6 +67,9 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   static ssize_t read_stream(void* self, uint64_t position, char* into, size_t room);
   ssize_t read_stream(char* into, size_t room);
   ssize_t close_locked(ssize_t reason);
+  void hold_locked(uint64_t bytes);
+  void release_locked(uint64_t bytes);
+  bool is_too_much_unsent() const;
 
   const std::shared_ptr<Connection> connection_;
   const std::shared_ptr<Core> core_;
@@ -87,6 +90,7 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   std::function<void()> gone_;
   int status_ = 0;
   uint64_t sent_ = 0;  // of the body
+  uint64_t held_ = 0;  // of Core::unsent
 };
 
 }  // namespace octet::server::http

@@ -1,6 +1,7 @@
 // /v1/jobs: requests for pictures that answer at once, and what became of them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -12,6 +13,7 @@ namespace octet::server {
 namespace {
 
 constexpr int64_t kUsualList = 50, kLongestList = 1000;
+constexpr size_t kLongList = size_t{4} << 20;  // bytes of the requests in it; at least one job
 
 std::shared_ptr<Job> job_of(const Context& context, const Call& call) {
   auto job = context.service.find(call.part(0), call.key());
@@ -51,14 +53,30 @@ void submit_job(Context& context, const CallPtr& call) {
   call->json(202, job_json(context.service, *job), {{"Location", "/v1/jobs/" + job->id()}});
 }
 
+// Where the list that follows `after` begins.
+size_t list_begin(const std::vector<std::shared_ptr<Job>>& jobs, const std::string* after) {
+  if (after == nullptr) return 0;
+  const auto it = std::ranges::find(jobs, *after, [](const auto& job) { return job->id(); });
+  if (it != jobs.end()) return static_cast<size_t>(it - jobs.begin()) + 1;
+  refuse(404, "the job that `after` names is none of yours, or its results have expired", "after",
+         "job_not_found");
+}
+
+size_t request_bytes(const Job& job) {
+  const JobSpec& spec = job.spec();
+  return spec.prompt.size() + spec.picture.caption.size() + spec.picture.negative.size();
+}
+
 void list_jobs(Context& context, const CallPtr& call) {
   const auto length = static_cast<size_t>(list_length(call->request()));
+  const auto jobs = context.service.jobs_of(call->key());
+  size_t at = list_begin(jobs, call->request().parameter("after")), bytes = 0;
   Json data = Json::array();
-  for (const auto& job : context.service.jobs_of(call->key())) {
-    if (data.size() == length) break;
-    data.push_back(job_json(context.service, *job));
+  for (; at < jobs.size() && data.size() < length && bytes < kLongList; ++at) {
+    data.push_back(job_json(context.service, *jobs[at]));
+    bytes += request_bytes(*jobs[at]);
   }
-  call->json(200, {{"object", "list"}, {"data", std::move(data)}});
+  call->json(200, {{"object", "list"}, {"data", std::move(data)}, {"has_more", at < jobs.size()}});
 }
 
 void show_job(Context& context, const CallPtr& call) {

@@ -85,6 +85,8 @@ void add_http(MetricsPage& page, const AnswerCounts::Counts& answers,
   }
   page.gauge("octet_http_connections", "Open connections", connections.connections);
   page.gauge("octet_http_streams", "Open streams of events", connections.streams);
+  page.gauge("octet_http_unsent_bytes", "Of answers that their readers have not taken yet",
+             static_cast<double>(connections.unsent_bytes));
   page.counter("octet_http_refused_total", "Connections and requests refused by a limit",
                connections.refused);
   page.counter("octet_http_disconnected_total", "Clients that left before their answer's end",

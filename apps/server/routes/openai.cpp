@@ -47,7 +47,7 @@ Json images_json(const Context& context, const Call& call, const ImageRequest& r
 void answer_images(Context& context, const CallPtr& call, const ImageRequest& request,
                    const std::shared_ptr<Job>& job) {
   const auto follower = context.followers.follow(job, 0);
-  cancel_with_client(call, follower);
+  cancel_with_client(context, call, follower);
   follower->start([&context, call, request, job](const JobEvent& event) {
     if (event.kind != JobEvent::Kind::ended) return;
     context.guarded(call, [&] {
@@ -93,15 +93,18 @@ Failure failure_of(const JobView& view) {
   return failure(409, "the job was cancelled before its pictures were complete", {}, "cancelled");
 }
 
-void cancel_with_client(const CallPtr& call, const std::shared_ptr<Follower>& follower,
-                        std::function<void()> gone) {
-  call->on_gone([weak = std::weak_ptr(follower), gone = std::move(gone)] {
+void cancel_with_client(Context& context, const CallPtr& call,
+                        const std::shared_ptr<Follower>& follower, std::function<void()> gone) {
+  const auto cancel = [weak = std::weak_ptr(follower), gone = std::move(gone)] {
     if (const auto alive = weak.lock()) {
       if (alive->job()->spec().idempotency_key.empty()) alive->job()->cancel();
       alive->leave();
     }
     if (gone) gone();
-  });
+  };
+  // A job that waits ends in here, which is written to the journal: no thread that serves
+  // connections may wait for a disk.
+  call->on_gone([&context, cancel] { context.executor.post(cancel); });
 }
 
 void add_openai_routes(Context& context) {

@@ -46,7 +46,7 @@ void stream_images(Context& context, const CallPtr& call, const ImageRequest& re
 
 // Cancels the job when the client leaves: nobody will ask for it again. One with an
 // Idempotency-Key goes on, since its client means to ask again. `gone` is called then, too.
-void cancel_with_client(const CallPtr& call, const std::shared_ptr<Follower>& follower,
-                        std::function<void()> gone = {});
+void cancel_with_client(Context& context, const CallPtr& call,
+                        const std::shared_ptr<Follower>& follower, std::function<void()> gone = {});
 
 }  // namespace octet::server

@@ -93,7 +93,7 @@ void stream_images(Context& context, const CallPtr& call, const ImageRequest& re
     headers.emplace_back("X-Octet-Ignored", ignored_header(request.ignored));
   }
   const std::shared_ptr<http::Stream> stream = call->event_stream(std::move(headers));
-  cancel_with_client(call, follower);
+  cancel_with_client(context, call, follower);
   context.keep_alive.add(stream);
   const auto images = std::make_shared<ImageStream>(stream, request, job);
   follower->start([images](const JobEvent& event) { images->take(event); });

@@ -62,12 +62,21 @@ Json pictures_answer(const Service& service, const TextToImage& request, const J
           {"info", to_line(info_json(service, job, view))}};
 }
 
+std::shared_ptr<Job> submit(Context& context, const JobSpec& spec) {
+  try {
+    return context.service.submit(spec);
+  } catch (const Refused& refused) {
+    throw Refused{in_their_words(refused.failure)};
+  }
+}
+
 void text_to_image(Context& context, const CallPtr& call) {
   auto request = std::make_shared<TextToImage>(
       read_text_to_image(context.service.options().limits, context.service.info(), *call));
-  const std::shared_ptr<Job> job = context.service.submit(request->spec);
+  const std::shared_ptr<Job> job = submit(context, request->spec);
   const auto follower = context.followers.follow(job, 0);
-  cancel_with_client(call, follower, [&context, id = job->id()] { context.previews.forget(id); });
+  cancel_with_client(context, call, follower,
+                     [&context, id = job->id()] { context.previews.forget(id); });
   follower->start([&context, call, request, job](const JobEvent& event) {
     if (event.kind == JobEvent::Kind::preview && !job->is_cancelling()) {
       context.previews.keep(job->id(), event.preview.png);

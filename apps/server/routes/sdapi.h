@@ -21,6 +21,9 @@ struct TextToImage {
 TextToImage read_text_to_image(const RequestLimits& limits, const EngineInfo& info,
                                const Call& call);
 
+// A refusal that names the fields of the server's own requests, in the words of such front ends.
+Failure in_their_words(Failure failure);
+
 // "a fox <lora:style:0.8>" -> "a fox " and "style:0.8".
 void take_loras(std::string& prompt, std::vector<std::string>& loras);
 

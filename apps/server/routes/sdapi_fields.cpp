@@ -1,7 +1,9 @@
 // What such front ends ask for, read from the body of POST /sdapi/v1/txt2img.
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "server/routes/job_fields.h"
@@ -64,6 +66,23 @@ TextToImage read_text_to_image(const RequestLimits& limits, const EngineInfo& in
     spec.preview_every = preview_every(spec.picture.steps, kPreviewsOfJob);
   for (std::string& name : fields.unknown()) request.ignored.push_back(std::move(name));
   return request;
+}
+
+Failure in_their_words(Failure failure) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNames{
+      {{"size", "width"},
+       {"guidance", "cfg_scale"},
+       {"n", "batch_size"},
+       {"json_prompt", "prompt"},
+       {"lora", "prompt"}}};
+  for (const auto& [ours, theirs] : kNames) {
+    const std::string quoted = fmt::format("`{}`", ours);
+    for (size_t at = 0; (at = failure.message.find(quoted, at)) != std::string::npos;) {
+      failure.message.replace(at + 1, ours.size(), theirs);
+    }
+    if (failure.param == ours) failure.param = theirs;
+  }
+  return failure;
 }
 
 void take_loras(std::string& prompt, std::vector<std::string>& loras) {

@@ -67,7 +67,7 @@ ServiceCounts Service::counts() const {
   counts.joules = joules;
   counts.queued = state_->queue.size();
   counts.running = static_cast<int>(state_->running.size());
-  counts.kept = static_cast<int>(state_->ended.size());
+  counts.kept = static_cast<int>(state_->ended_count);
   counts.kept_bytes = state_->ended_bytes;
   return counts;
 }

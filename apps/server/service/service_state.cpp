@@ -192,10 +192,7 @@ void Service::State::note_end(Job& job) {
     queue.remove(job);
     running.erase(job.id());
     const auto known = jobs.find(job.id());
-    if (known != jobs.end()) {
-      ended.push_back({known->second, job.bytes()});
-      ended_bytes += ended.back().bytes;
-    }
+    if (known != jobs.end()) keep(known->second);
     if (view.state == JobState::completed) ++counts.completed;
     if (view.state == JobState::failed) ++counts.failed;
     if (view.state == JobState::cancelled) ++counts.cancelled;
@@ -204,28 +201,57 @@ void Service::State::note_end(Job& job) {
   sweep();
 }
 
+void Service::State::keep(const std::shared_ptr<Job>& job) {
+  const size_t bytes = job->bytes();
+  Kept& kept = ended[job->spec().key];
+  kept.jobs.push_back({job, bytes});
+  kept.bytes += bytes;
+  ++ended_count;
+  ended_bytes += bytes;
+}
+
 void Service::State::forget(const std::string& id) {
   const auto at = jobs.find(id);
   if (at == jobs.end()) return;
-  const auto kept =
-      std::ranges::find_if(ended, [&](const Ended& each) { return each.job == at->second; });
-  if (kept != ended.end()) {
-    ended_bytes -= kept->bytes;
-    ended.erase(kept);
+  const JobSpec& spec = at->second->spec();
+  if (const auto own = ended.find(spec.key); own != ended.end()) {
+    Kept& kept = own->second;
+    const auto is_it = [&](const Ended& each) { return each.job == at->second; };
+    if (const auto it = std::ranges::find_if(kept.jobs, is_it); it != kept.jobs.end()) {
+      kept.bytes -= it->bytes;
+      ended_bytes -= it->bytes;
+      --ended_count;
+      kept.jobs.erase(it);
+    }
+    if (kept.jobs.empty()) ended.erase(own);
   }
   // Its key may have been used again, since it failed.
-  const JobSpec& spec = at->second->spec();
   const auto same = idempotent.find({spec.key, spec.idempotency_key});
   if (same != idempotent.end() && same->second.lock() == at->second) idempotent.erase(same);
   jobs.erase(at);
 }
 
 void Service::State::sweep() {
-  const double now = now_s();
+  const double oldest = now_s() - options.keep_s;
   const std::lock_guard lock(mutex);
-  while (!ended.empty() && (ended.size() > kMostKept || ended_bytes > options.keep_bytes ||
-                            ended.front().job->view().ended_at + options.keep_s < now)) {
-    forget(std::string(ended.front().job->id()));
+  std::vector<std::string> expired;
+  for (const auto& [key, kept] : ended) {
+    for (const Ended& each : kept.jobs) {
+      if (each.job->view().ended_at >= oldest) break;
+      expired.push_back(each.job->id());
+    }
+  }
+  for (const std::string& id : expired) forget(id);
+  const auto forget_of_most = [&](auto amount) {
+    const auto most =
+        std::ranges::max_element(ended, {}, [&](const auto& each) { return amount(each.second); });
+    forget(std::string(most->second.jobs.front().job->id()));
+  };
+  while (ended_bytes > options.keep_bytes) {
+    forget_of_most([](const Kept& kept) { return kept.bytes; });
+  }
+  while (ended_count > kMostKept) {
+    forget_of_most([](const Kept& kept) { return kept.jobs.size(); });
   }
 }
 
@@ -249,8 +275,7 @@ void Service::State::restore() {
     const auto job = Job::former(entry.id, std::move(spec), entry.created_at, entry.state,
                                  is_cancelled ? std::nullopt : std::optional(why));
     jobs[entry.id] = job;
-    ended.push_back({job, job->bytes()});
-    ended_bytes += ended.back().bytes;
+    keep(job);
     kept.push_back(std::move(entry));
   }
   journal->rewrite(kept);

@@ -28,12 +28,14 @@ struct Service::State {
   ~State();
 
   // Jobs that may be asked for: all that wait or run, and those that have ended until they are too
-  // old or too many.
+  // old or too many. If they are too many, those of the key that keeps most go first: one client
+  // cannot drive out the results of another.
   // The job that is in the table then: another if a request with the same key came first.
   std::shared_ptr<Job> add(const std::shared_ptr<Job>& job);
   void note_end(Job& job);
   void forget(const std::string& id);  // under the lock
   void sweep();
+  void keep(const std::shared_ptr<Job>& job);  // likewise; it has ended
   void restore();
   void note_in_journal(Job& job);
   void note_forgotten(const Job& job);
@@ -64,8 +66,12 @@ struct Service::State {
     std::shared_ptr<Job> job;
     size_t bytes = 0;
   };
-  std::deque<Ended> ended;  // oldest first
-  size_t ended_bytes = 0;
+  struct Kept {
+    std::deque<Ended> jobs;  // oldest first
+    size_t bytes = 0;
+  };
+  std::map<std::string, Kept> ended;  // by key; none is empty
+  size_t ended_count = 0, ended_bytes = 0;
   // By key and idempotency key; weak, because forgotten jobs may be asked for anew.
   std::map<std::pair<std::string, std::string>, std::weak_ptr<Job>> idempotent;
   ServiceCounts counts;
