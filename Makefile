@@ -5,8 +5,8 @@
 # PYTHONS (of wheel: the interpreters).
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build demo install package wheel release test release-test asan-test cross-test
-.PHONY: gpu-test gpu-sanitize gpu-bench fuzz bench-cpu fidelity format clean
+.PHONY: help build demo install package wheel release test release-test asan-test tsan-test
+.PHONY: cross-test gpu-test gpu-sanitize gpu-bench fuzz bench-cpu fidelity format clean
 export JOBS CTEST_ARGS CUDA PYTHONS
 # `make` has a CXX of its own, always set: pass on only one that the user chose.
 ifneq ($(origin CXX),default)
@@ -59,6 +59,9 @@ release-test: ## the same with kernels for all GPUs, and the sanitizers on the t
 
 asan-test: ## only the tests under the address and undefined-behaviour sanitizers
 	@tools/run_tests.sh asan
+
+tsan-test: ## the tests of what has threads under the thread sanitizer; not part of `make test`
+	@tools/run_tests.sh tsan
 
 cross-test: ## only the kernels of the other architecture (aarch64 or x86-64), under qemu
 	@tools/run_tests.sh cross

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs the parts of the test suite one after the other and closes with a summary.
 #
-#   tools/run_tests.sh [--whole] [PART...]    parts: house release asan cross python package cuda
-#                                             gpu_python sanitize; without one: all but the last
-#                                             three, which need a GPU. gpu_python comes along with
-#                                             cuda
+#   tools/run_tests.sh [--whole] [PART...]    parts: house release asan cross python package tsan
+#                                             cuda gpu_python sanitize; without one: all but the
+#                                             last three, which need a GPU, and tsan. gpu_python
+#                                             comes along with cuda
 #
 # --whole is for releases, and takes half as long again: kernels are compiled for all GPUs, not only
 # for this machine's or one that has every family of them, the sanitizers watch the tests' own code,
@@ -182,6 +182,18 @@ run_asan() {
       ASAN_OPTIONS=${ASAN_OPTIONS:-$options} run_ctest build/asan "${launcher[@]}"
 }
 
+# Programs whose threads meet: the pool, engines with their caches, and the server. It takes ten
+# minutes of two cores to compile, hence only when it is named.
+run_tsan() {
+  local launcher=(env)
+  if setarch -R true 2>/dev/null; then launcher=(setarch -R); fi
+  # It knows neither a fork of a process with threads nor a mapping that takes the place of another
+  # while it is read.
+  local unknown='ForkTest.APoolOfTheParent*:MappedFiles.CanBeReadByManyThreads*'
+  tools/build.sh tsan base_tests engine_tests server_tests &&
+    GTEST_FILTER=${GTEST_FILTER:--$unknown} CTEST_ARGS="-R ^(base|engine|server)_tests" run_ctest build/tsan "${launcher[@]}"
+}
+
 # unwatched_tests PART: GoogleTest's filter of cases that the plain run alone has. They take long,
 # and what they call is called by others as well: under the sanitizers numbers that are measured in
 # their quality, not in their bits, files that are large rather than different, and the same work
@@ -239,12 +251,13 @@ title_of() {
     cross) echo "$OTHER_ARCH kernels" ;;
     python) echo "Python tests" ;;
     package) echo "package" ;;
+    tsan) echo "threads" ;;
     cuda) echo "GPU build's tests" ;;
     gpu_python) echo "Python on the GPU" ;;
     sanitize) echo "GPU sanitizers" ;;
     *)
       complain "tests: '$1' is not a part; the parts are house, release, asan, cross, python," \
-        "package, cuda, gpu_python and sanitize"
+        "package, tsan, cuda, gpu_python and sanitize"
       exit 2
       ;;
   esac
@@ -265,7 +278,7 @@ case_counts() {
   case "$1" in
     release) log=build ;;
     cross) log=build/$CROSS_PRESET ;;
-    asan | cuda) log=build/$1 ;;
+    asan | tsan | cuda) log=build/$1 ;;
     *) return 0 ;;
   esac
   log=$log/Testing/Temporary/LastTest.log
