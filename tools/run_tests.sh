@@ -191,7 +191,8 @@ run_tsan() {
   # while it is read.
   local unknown='ForkTest.APoolOfTheParent*:MappedFiles.CanBeReadByManyThreads*'
   tools/build.sh tsan base_tests engine_tests server_tests &&
-    GTEST_FILTER=${GTEST_FILTER:--$unknown} CTEST_ARGS="-R ^(base|engine|server)_tests" run_ctest build/tsan "${launcher[@]}"
+    GTEST_FILTER=${GTEST_FILTER:--$unknown} CTEST_ARGS="-R ^(base|engine|server)_tests" \
+      run_ctest build/tsan "${launcher[@]}"
 }
 
 # unwatched_tests PART: GoogleTest's filter of cases that the plain run alone has. They take long,
