@@ -20,6 +20,7 @@ if CHROMIUM is None:
 
 expect = playwright.expect
 LONG_MS = 20_000  # until a picture is there, on a busy machine
+expect.set_options(timeout=LONG_MS)
 
 
 class Visitor:
@@ -94,6 +95,24 @@ class Visitor:
     def wait_for_picture(self, count: int = 1) -> None:
         self.page.locator(".thumb").nth(count - 1).wait_for(state="attached", timeout=LONG_MS)
         self.page.locator("#render").wait_for(timeout=LONG_MS)
+
+
+# Each as the gallery keeps it, newest first.
+KEEP = """async (pictures) => {
+  const { keepPicture } = await import("/page/store.js");
+  const canvas = new OffscreenCanvas(256, 256);
+  canvas.getContext("2d");
+  const blob = await canvas.convertToBlob();
+  for (const [i, more] of pictures.entries()) {
+    await keepPicture({ id: `kept/${i}`, made: pictures.length - i, blob, width: 256, height: 256,
+      format: "png", text: "{}", mode: "boxes", request: {}, ...more });
+  }
+}"""
+
+
+def keep_pictures(page: Any, *pictures: dict[str, Any]) -> None:
+    """Puts pictures into the gallery, which are there when the page is loaded again."""
+    page.evaluate(KEEP, pictures)
 
 
 @pytest.fixture(scope="module")  # one at a time: of each module that imports it

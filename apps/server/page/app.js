@@ -1,7 +1,7 @@
 // The page: makes its parts and ties them together.
 import * as api from "./api.js";
 import { addElement, Canvas } from "./boxes.js";
-import { elementsOf, kindName, writableElements } from "./caption.js";
+import { elementsOf, kindName, moveElement, removeElement, repeatElement } from "./caption.js";
 import { askForKey, helpDialog } from "./dialogs.js";
 import { CaptionDocument } from "./document.js";
 import { announce, byId, h, icon, iconButton, saveFile, sentence, show, toast } from "./dom.js";
@@ -53,26 +53,24 @@ const actions = {
   remove(index) {
     const name = kindName(elementsOf(doc.value)[index]);
     const isOnBox = byId("boxes").contains(document.activeElement);
-    if (!doc.change("", (root) => writableElements(root).splice(index, 1))) return;
+    if (!doc.change("", (root) => removeElement(root, index))) return;
     doc.select(-1);
     (isOnBox ? canvas : panel).focusNear(index);
     announce(`${name} ${index + 1} removed. Ctrl+Z brings it back.`);
   },
   copy(index) {
-    const isDone = doc.change("", (root) => {
-      const elements = writableElements(root);
-      elements.splice(index + 1, 0, parseJson(jsonText(elements[index])).value);
-    });
-    if (isDone) doc.select(index + 1);
+    if (!doc.change("", (root) => repeatElement(root, index))) return;
+    doc.select(index + 1);
+    panel.focusTool(index + 1, "copy");
   },
   shift(index, by) {
     const to = index + by;
-    if (to < 0 || to >= elementsOf(doc.value).length) return;
-    const isDone = doc.change("", (root) => {
-      const elements = writableElements(root);
-      elements.splice(to, 0, ...elements.splice(index, 1));
-    });
-    if (isDone) doc.select(to);
+    const count = elementsOf(doc.value).length;
+    if (to < 0 || to >= count) return;
+    if (!doc.change("", (root) => moveElement(root, index, to))) return;
+    doc.select(to);
+    panel.focusTool(to, by < 0 ? "up" : "down");
+    announce(`Now ${to + 1} of ${count}.`);
   },
 };
 
@@ -110,6 +108,7 @@ function refusedWords() {
 
 byId("to-boxes").addEventListener("click", () => {
   doc.replace({ text: inLines(lastReading), mode: "boxes" });
+  panel.focusNear(0);
 });
 
 function inLines(text) {

@@ -1,6 +1,6 @@
 // What a caption consists of, as the forms and the picture show it. Edits touch only what they
 // name: unknown keys, the order of keys and every other number stay.
-import { Numeral } from "./json_text.js";
+import { copyOf, Numeral } from "./json_text.js";
 
 export const kSide = 1000; // places are in thousandths of the height and of the width
 export const kMostElementColours = 5;
@@ -136,6 +136,20 @@ export function writableElements(root) {
   const part = writablePart(root);
   if (!Array.isArray(part.get("elements"))) setMember(part, "elements", [], kPartKeys);
   return part.get("elements");
+}
+
+export function removeElement(root, index) {
+  writableElements(root).splice(index, 1);
+}
+
+export function repeatElement(root, index) {
+  const elements = writableElements(root);
+  elements.splice(index + 1, 0, copyOf(elements[index]));
+}
+
+export function moveElement(root, index, to) {
+  const elements = writableElements(root);
+  elements.splice(to, 0, ...elements.splice(index, 1));
 }
 
 export function isText(element) {

@@ -16,12 +16,14 @@ export function paletteField({ label, most, onchange }) {
     onchange(list.length > 0 ? list : undefined, tag);
   };
 
+  const nameOf = (colour, i) => `Colour ${i + 1}: ${colour}`;
+
   function swatch(colour, i) {
     const name = typeof colour === "string" ? colour : JSON.stringify(colour);
     const input = isColour(colour)
       ? h("input", { type: "color", value: colour.toLowerCase(), title: name })
       : h("input", { type: "text", value: name });
-    input.setAttribute("aria-label", `Colour ${i + 1}: ${name}`);
+    input.setAttribute("aria-label", nameOf(name, i));
     input.addEventListener("input", () =>
       change((list) => (list[i] = input.value.toUpperCase()), `colour ${i}`));
     input.addEventListener("keydown", (event) => {
@@ -45,7 +47,10 @@ export function paletteField({ label, most, onchange }) {
     if (had && had.length === palette.length && swatches.contains(document.activeElement)) {
       palette.forEach((colour, i) => {
         const input = swatches.children[i].querySelector("input");
-        if (input.type === "color" && isColour(colour)) input.value = colour.toLowerCase();
+        if (input.type !== "color" || !isColour(colour)) return;
+        input.value = colour.toLowerCase();
+        input.title = colour;
+        input.setAttribute("aria-label", nameOf(colour, i));
       });
       return;
     }

@@ -154,9 +154,13 @@ export class Gallery {
   }
 
   async drop(picture) {
+    const index = this.pictures.findIndex(({ id }) => id === picture.id);
     await dropPicture(picture.id);
     if (this.shown === picture.id) this.actions.show(null);
     await this.update();
+    // To the picture that took its place, or to where the next is made.
+    const thumbs = byId("thumbs").querySelectorAll(".thumb");
+    (thumbs[Math.min(index, thumbs.length - 1)] ?? byId("render")).focus();
   }
 }
 

@@ -72,46 +72,62 @@ export class JsonPane {
   }
 
   showFindings() {
+    this.entries = this.entriesNow();
+    const lines = [...this.entries.map((entry, i) => this.line(entry, i)), ...this.endOfFindings()];
+    const place = byId("code-findings");
+    const said = (nodes) => [...nodes].map(({ outerHTML }) => outerHTML).join("");
+    // It is read aloud when it changes: not at each letter that is typed.
+    if (said(place.children) !== said(lines)) place.replaceChildren(...lines);
+  }
+
+  // [{line, at, sentence, severity}]
+  entriesNow() {
     const { doc, findings } = this;
-    if (doc.mode === "words") {
-      byId("code-findings").replaceChildren(h("p", { class: "hint" },
-        "This is the caption of the boxes. Plain words are rendered now."));
-      return;
-    }
+    if (doc.mode === "words") return [];
     const entries = findings.list.map(({ path, rule, severity }) => {
       const span = this.spanOf(path);
-      const line = span ? placeInText(doc.text, span.from).line : 0;
-      return this.entry(line, path === "$" ? rule : `${path.slice(2)}: ${rule}`, severity,
-        span?.start ?? 0);
+      return { line: span ? placeInText(doc.text, span.from).line : 0, at: span?.start ?? 0,
+        sentence: path === "$" ? rule : `${path.slice(2)}: ${rule}`, severity };
     });
     if (doc.fault && entries.length === 0) {
       const { line, column } = placeInText(doc.text, doc.fault.at);
-      entries.push(this.entry(line, `column ${column}: ${doc.fault.message}`, "error",
-        doc.fault.at));
+      entries.push({ line, at: doc.fault.at, sentence: `column ${column}: ${doc.fault.message}`,
+        severity: "error" });
     }
-    const place = byId("code-findings");
-    if (findings.canonical && !findings.valid) {
-      entries.push(h("button", { type: "button", class: "quiet small", onclick: () =>
-        this.mend() }, "Mend what can be mended"));
-    }
-    if (entries.length === 0) {
-      const obstacle = obstacleIn(doc.value, []);
-      entries.push(obstacle ? h("p", { class: "hint" }, obstacle.sentence)
-        : h("p", { class: "all-good" }, icon("check"), "Ready to render"));
-    }
-    place.replaceChildren(...entries);
+    return entries;
   }
 
-  entry(line, sentence, severity, at) {
-    return h("button", { type: "button", class: `code-finding ${severity}`, onclick: () => {
-      this.field.focus();
-      this.field.setSelectionRange(at, at);
-      this.view.children[line - 1]?.scrollIntoView({ block: "center" });
-    } }, h("span", {}, line > 0 ? `Line ${line}` : "Caption"), h("span", {}, sentence));
+  endOfFindings() {
+    const { doc, findings } = this;
+    if (doc.mode === "words") {
+      return [h("p", { class: "hint" },
+        "This is the caption of the boxes. Plain words are rendered now.")];
+    }
+    if (findings.canonical && !findings.valid) {
+      return [h("button", { type: "button", class: "quiet small", onclick: () => this.mend() },
+        "Mend what can be mended")];
+    }
+    if (this.entries.length > 0) return [];
+    const obstacle = obstacleIn(doc.value, []);
+    return [obstacle ? h("p", { class: "hint" }, obstacle.sentence)
+      : h("p", { class: "all-good" }, icon("check"), "Ready to render")];
+  }
+
+  line({ line, sentence, severity }, i) {
+    return h("button", { type: "button", class: `code-finding ${severity}`, onclick: () =>
+      this.goTo(this.entries[i]) },
+    h("span", {}, line > 0 ? `Line ${line}` : "Caption"), h("span", {}, sentence));
+  }
+
+  goTo({ line, at }) {
+    this.field.focus();
+    this.field.setSelectionRange(at, at);
+    this.view.children[line - 1]?.scrollIntoView({ block: "center" });
   }
 
   mend() {
     this.doc.setText(jsonText(parseJson(this.findings.canonical).value));
+    this.field.focus(); // the button is gone
   }
 
   // The box whose lines the caret is in.

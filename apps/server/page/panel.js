@@ -61,19 +61,22 @@ export class Panel {
     row.place = this.makePlace(index);
     row.general = h("div", { class: "notes" });
     row.body = h("div", { class: "body stack" }, row.general, row.kind.node, row.text.node,
-      row.desc.node, row.ideas, row.palette.node, row.place.node, this.makeTools(index));
+      row.desc.node, row.ideas, row.palette.node, row.place.node, this.makeTools(row));
     row.node = h("li", { class: "element" }, row.head, row.body);
     return row;
   }
 
-  makeTools(index) {
+  makeTools(row) {
     const { actions } = this;
-    return h("div", { class: "row tight tools" },
-      iconButton("up", "Move up in the list", () => actions.shift(index, -1)),
-      iconButton("down", "Move down in the list", () => actions.shift(index, 1)),
-      iconButton("copy", "Duplicate", () => actions.copy(index)),
-      iconButton("trash", "Remove", () => actions.remove(index), {
-        class: "icon-button danger push" }));
+    const { index } = row;
+    row.tools = {
+      up: iconButton("up", "Move up in the list", () => actions.shift(index, -1)),
+      down: iconButton("down", "Move down in the list", () => actions.shift(index, 1)),
+      copy: iconButton("copy", "Duplicate", () => actions.copy(index)),
+      remove: iconButton("trash", "Remove", () => actions.remove(index), {
+        class: "icon-button danger push" }),
+    };
+    return h("div", { class: "row tight tools" }, Object.values(row.tools));
   }
 
   makePlace(index) {
@@ -86,10 +89,11 @@ export class Panel {
     });
     const grid = h("div", { class: "place", role: "group", "aria-label": "Place" },
       inputs.map(([, label]) => label));
-    const give = h("button", { type: "button", class: "quiet small", onclick: () =>
+    const give = h("button", { type: "button", class: "quiet small", onclick: () => {
       this.edit(index, "", (element) =>
-        setBox(element, { top: 300, left: 300, bottom: 700, right: 700 })) },
-      "Give it a place on the picture");
+        setBox(element, { top: 300, left: 300, bottom: 700, right: 700 }));
+      inputs[0][2].focus(); // this button is gone
+    } }, "Give it a place on the picture");
     const node = h("div", { class: "field" },
       h("span", { class: "label" }, "Place, in thousandths of the picture"), grid, give, notes);
     return { node, grid, give, inputs, notes };
@@ -273,6 +277,11 @@ export class Panel {
   focusNear(index) {
     const near = this.rows[Math.min(index, this.rows.length - 1)];
     (near?.head ?? byId("add-buttons").firstElementChild).focus();
+  }
+
+  // To the button of another row that does the same.
+  focusTool(index, name) {
+    this.rows[index].tools[name].focus();
   }
 
   // To the first field of a thing.

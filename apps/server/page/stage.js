@@ -21,7 +21,7 @@ export class Stage {
       h("span", { class: "hide-small" }, "Boxes"));
     this.eye.setAttribute("aria-label", "Show the boxes");
     this.clear = h("button", { type: "button", class: "quiet small", title: "Take the picture away",
-      onclick: () => this.showPicture(null) }, icon("close"),
+      onclick: () => this.takeAway() }, icon("close"),
       h("span", { class: "hide-small" }, "Clear"));
     this.clear.setAttribute("aria-label", "Take the picture away");
     byId("stage-tools").append(this.tools.node, this.eye, this.clear);
@@ -78,6 +78,12 @@ export class Stage {
     if (picture) this.canvas.setRatio(picture.width, picture.height);
     this.showBlob(picture?.blob ?? null, description, false);
     this.onShown?.(picture);
+  }
+
+  // By the button that is gone with the picture.
+  takeAway() {
+    this.showPicture(null);
+    [this.eye, byId("render"), byId("cancel")].find((each) => !each.hidden).focus();
   }
 }
 
