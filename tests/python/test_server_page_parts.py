@@ -238,6 +238,12 @@ def test_gallery_lets_old_pictures_go(page: Any) -> None:
     }
 
 
+# As browsers do where somebody allows a page no data.
+BLOCKED = """for (const name of ["localStorage", "sessionStorage", "indexedDB"]) {
+  Object.defineProperty(window, name, { get() { throw new DOMException(name, "SecurityError"); } });
+}"""
+
+
 def test_a_server_that_wants_a_key(browser: Any, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text(f"somebody {KEY}\n")
@@ -259,6 +265,21 @@ def test_a_server_that_wants_a_key(browser: Any, tmp_path: Path) -> None:
         visitor.render()
         visitor.wait_for_picture()
         # Each 401 is in a browser's console, and nothing else is.
+        assert all("401" in error for error in visitor.errors)
+        visitor.context.close()
+
+        # The key, the caption and the pictures are there until the page is left.
+        visitor = Visitor(browser, server.url)
+        visitor.context.add_init_script(BLOCKED)
+        page = visitor.page
+        page.goto(server.url)
+        page.get_by_label("Key", exact=True).fill(KEY)
+        page.keyboard.press("Enter")
+        visitor.wait_for_model()
+        page.locator(".card", has_text="Product").click()
+        visitor.set_steps(1)
+        visitor.render()
+        visitor.wait_for_picture()
         assert all("401" in error for error in visitor.errors)
         visitor.context.close()
 

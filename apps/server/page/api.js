@@ -8,6 +8,24 @@ const kMostDrops = 60; // in a row
 const kQuietMs = 45000; // the server says something every 15 s
 
 let askForKey = async () => null;
+let key = storedKey();
+
+function storedKey() {
+  try {
+    return sessionStorage.getItem(kKey) ?? "";
+  } catch {
+    return ""; // nothing may be stored here: it is kept until the page is left
+  }
+}
+
+function takeKey(given) {
+  key = given;
+  try {
+    sessionStorage.setItem(kKey, given);
+  } catch {
+    // As above.
+  }
+}
 
 // ask(wasWrong) resolves to a key, or null where the person gives none.
 export function onKeyWanted(ask) {
@@ -27,19 +45,19 @@ export class ServerError extends Error {
 let asking = null; // one dialog, however many requests want the key
 
 async function keyAgain(used) {
-  if ((sessionStorage.getItem(kKey) ?? "") !== used) return true; // another request has got one
+  if (key !== used) return true; // another request has got one
   asking ??= askForKey(used !== "").finally(() => (asking = null));
-  const key = await asking;
-  if (!key) return false;
-  sessionStorage.setItem(kKey, key);
+  const given = await asking;
+  if (!given) return false;
+  takeKey(given);
   return true;
 }
 
 async function ask(path, options = {}) {
   for (;;) {
-    const key = sessionStorage.getItem(kKey) ?? "";
+    const used = key;
     const headers = { ...options.headers };
-    if (key) headers.Authorization = `Bearer ${key}`;
+    if (used) headers.Authorization = `Bearer ${used}`;
     let answer;
     try {
       answer = await fetch(path, { ...options, headers });
@@ -48,7 +66,7 @@ async function ask(path, options = {}) {
       throw new ServerError(0, { message: "The server cannot be reached. Is it running?" });
     }
     if (answer.ok) return answer;
-    if (answer.status === 401 && (await keyAgain(key))) continue;
+    if (answer.status === 401 && (await keyAgain(used))) continue;
     const text = await answer.text();
     let error = null;
     try {
@@ -103,7 +121,7 @@ async function* eventsIn(body, onBytes) {
     rest = lines.pop();
     for (const line of lines) {
       if (line.trim() === "") {
-        if (event.event) yield event;
+        if (event.event) yield { ...event, data: JSON.parse(event.data) };
         event = { id: "", event: "", data: "" };
         continue;
       }
@@ -117,8 +135,21 @@ async function* eventsIn(body, onBytes) {
 
 const kLast = ["completed", "failed", "cancelled"];
 
-// Calls tell(event, data) for each event of a job until its last, over dropped connections, none
-// twice. lost(isLost) hears when the connection goes and comes.
+// Those of an answer of /events. Where the job has no more of them, its end may yet not have been
+// heard: a server that was started anew counts from the beginning, and knows of fewer.
+async function* eventsOf(answer, id, onBytes) {
+  if (answer.status !== 204) {
+    yield* eventsIn(answer.body, onBytes);
+    return;
+  }
+  const ended = await job(id);
+  for (const data of ended.pictures) yield { id: "", event: "picture", data };
+  yield { id: "", event: ended.state, data: ended };
+}
+
+// Calls tell(event, data) for each event of a job until its last, over dropped connections. Only
+// "picture" may come twice, where the server was started anew. lost(isLost) hears when the
+// connection goes and comes.
 export async function follow(id, tell, lost, signal) {
   let last = "";
   let drops = 0;
@@ -139,10 +170,10 @@ export async function follow(id, tell, lost, signal) {
         headers, signal: connection.signal,
       });
       if (drops > 0) lost(false);
-      for await (const { id: number, event, data } of eventsIn(answer.body, wake)) {
+      for await (const { id: number, event, data } of eventsOf(answer, id, wake)) {
         drops = 0;
         if (number !== "") last = number;
-        tell(event, JSON.parse(data));
+        tell(event, data);
         if (kLast.includes(event)) return;
       }
     } catch (error) {

@@ -17,7 +17,7 @@ import { obstacleIn } from "./obstacles.js";
 import { Panel } from "./panel.js";
 import { RenderBar } from "./render_bar.js";
 import { remarkOf } from "./report.js";
-import { Settings } from "./settings.js";
+import { Settings, sidesOf } from "./settings.js";
 import { listenToKeys } from "./shortcuts.js";
 import { Stage, toolbar } from "./stage.js";
 import { startDialog } from "./start.js";
@@ -163,9 +163,9 @@ function take({ text, prompt, request, blob, name }) {
   if (text !== undefined) doc.replace({ text, mode: "boxes" });
   else doc.replace({ prompt, mode: "words" });
   stage.showPicture(null);
-  if (request && settings.model) settings.load(request);
+  if (request) settings.load(request);
   if (blob) {
-    const [width, height] = (request?.size ?? "1x1").split("x").map(Number);
+    const [width, height] = sidesOf(request?.size ?? "1x1");
     stage.showPicture({ blob, width, height }, `The picture of ${name}`);
   }
   toast(`${name} is in the editor.`);
@@ -196,9 +196,9 @@ function saveCaption() {
   else saveFile("caption.json", new Blob([doc.text], { type: "application/json" }));
 }
 
-const [, [undoButton, redoButton]] = toolbar([
-  [["new", "New, from a template", openStart], ["import", "Open a caption or a picture", openFile],
-    ["save", "Save the caption", saveCaption]],
+const [[newButton], [undoButton, redoButton]] = toolbar([
+  [["new", "New, from a template", openStart, { disabled: true }],
+    ["import", "Open a caption or a picture", openFile], ["save", "Save the caption", saveCaption]],
   [["undo", "Undo", () => doc.undo()], ["redo", "Redo", () => doc.redo()]],
   [["theme", "Light or dark", toggleTheme, { class: "icon-button hide-small" }],
     ["help", "How it works", helpDialog]],
@@ -232,7 +232,7 @@ const gallery = new Gallery({
     const mode = picture.mode ?? "boxes";
     doc.replace({ text, mode, prompt: picture.prompt ?? "" });
     settings.load({ ...picture.request, seed: picture.seed });
-    lastReading = mode === "words" ? picture.request?.json_prompt ?? null : lastReading;
+    if (mode === "words") lastReading = picture.request?.json_prompt ?? null;
     showMode();
     stage.showPicture(picture, subjectOf(picture));
     views.reach("picture");
@@ -272,14 +272,18 @@ jobs.addEventListener("gone", () => {
   bar.note("The picture that was being painted is gone: the server no longer knows it. " +
     "Render again.");
 });
-jobs.addEventListener("error", ({ detail }) => {
-  if (!jobs.isBusy) showFormer();
-  fail(detail);
+jobs.addEventListener("error", ({ detail: { error, kept } }) => {
+  if (jobs.isBusy) {
+    toast(error.message, "error"); // the progress stands where the note would
+    return;
+  }
+  showFormer();
+  fail(error, kept);
 });
-jobs.addEventListener("end", ({ detail: job }) => {
+jobs.addEventListener("end", ({ detail: { job, kept } }) => {
   gallery.update();
   if (job.state === "completed") {
-    if (doc.mode === "words") lastReading = job.request.json_prompt;
+    if (kept.mode === "words") lastReading = job.request.json_prompt;
     showMode();
     const remarks = job.warnings.map(remarkOf).join(" ");
     bar.note(remarks);
@@ -288,18 +292,20 @@ jobs.addEventListener("end", ({ detail: job }) => {
   }
   if (job.pictures.length === 0) showFormer();
   const reason = job.error?.message ?? "the server gave no reason";
-  if (job.state === "failed") fail({ message: sentence(reason) });
+  if (job.state === "failed") fail({ message: sentence(reason) }, kept);
   else bar.note("Cancelled.");
 });
 
-function fail(error) {
+// `kept` is what was in the editor when it was asked for.
+function fail(error, { mode, prompt }) {
   const again = error.retryAfter > 0 ? ` Try again in ${error.retryAfter} s.` : "";
-  if (error.param !== "prompt" || doc.mode !== "words") {
+  const isRefused = error.param === "prompt" && mode === "words";
+  if (isRefused) refusal = { prompt, rule: error.message };
+  showMode();
+  if (!isRefused || doc.mode !== mode || doc.prompt !== prompt) {
     bar.note(error.message + again, "error");
     return;
   }
-  refusal = { prompt: doc.prompt, rule: error.message };
-  showMode();
   bar.note("These words cannot be painted; the reason stands below them.", "error");
   views.reach("describe");
   byId("prompt").focus();
@@ -323,28 +329,30 @@ async function renderNow() {
     bar.note("The model is not loaded yet.", "error");
     return;
   }
+  if (jobs.isBusy) return; // the one of before
   const request = settings.request();
-  if (doc.mode === "words") {
-    if (doc.prompt.trim() === "") {
+  const { text, mode, prompt, value } = doc;
+  if (mode === "words") {
+    if (prompt.trim() === "") {
       bar.note("Write what should be on the picture first.", "error");
       byId("prompt").focus();
       return;
     }
-    request.prompt = doc.prompt;
+    request.prompt = prompt;
   } else {
-    await findings.check();
-    const obstacle = obstacleIn(doc.value, findings.blocking);
+    const found = await findings.ofText(text);
+    const obstacle = obstacleIn(value, found.list);
     if (obstacle) {
       bar.note(obstacle.sentence, "error");
       if (obstacle.element !== undefined) actions.edit(obstacle.element);
       return;
     }
-    request.json_prompt = findings.valid ? doc.text : findings.canonical;
+    request.json_prompt = found.valid ? text : found.canonical;
   }
   bar.note("");
   views.reach("picture");
-  canvas.setRatio(...settings.size);
-  await jobs.start(request, { text: doc.text, mode: doc.mode, prompt: doc.prompt });
+  canvas.setRatio(...sidesOf(request.size));
+  await jobs.start(request, { text, mode, prompt });
 }
 
 listenToKeys({ doc, stage, render });
@@ -365,8 +373,9 @@ async function meet() {
     panel.update();
     findings.schedule();
     showMode();
+    newButton.disabled = false; // the templates are those of the model
     if (!draft && !recall("started")) openStart();
-    await jobs.resume();
+    jobs.resume();
   } catch (error) {
     byId("model-name").textContent =
       error.status === 503 ? "The model is being loaded\u2026" : error.message;

@@ -3,6 +3,7 @@ import * as api from "./api.js";
 import { fieldOfPath } from "./caption.js";
 
 const kWaitMs = 350;
+const kNothing = { valid: true, list: [], canonical: "" };
 
 export class Findings extends EventTarget {
   // `isReady()`: whether the server may be asked; before that it may want a key.
@@ -10,9 +11,9 @@ export class Findings extends EventTarget {
     super();
     this.doc = doc;
     this.isReady = isReady;
+    this.valid = true;
     this.list = []; // {path, rule, severity, fixable, place}
     this.canonical = ""; // the caption with everything mended that can be
-    this.valid = true;
     this.timer = 0;
     this.stop = null;
     doc.addEventListener("change", () => this.schedule());
@@ -25,28 +26,40 @@ export class Findings extends EventTarget {
     this.timer = setTimeout(() => this.check(), kWaitMs);
   }
 
-  // Resolves when what is in the editor now has been checked.
+  // Checks what is in the editor now.
   async check() {
     clearTimeout(this.timer);
     this.stop?.abort();
     const stop = (this.stop = new AbortController());
     if (this.doc.mode === "words" || !this.isReady()) {
-      this.take({ valid: true, findings: [], canonical: "" });
+      this.take(kNothing);
       return;
     }
+    const found = await this.ask(this.doc.text, stop.signal);
+    if (!stop.signal.aborted) this.take(found);
+  }
+
+  // Of a caption that is to be rendered, whatever is typed meanwhile.
+  async ofText(text) {
+    const found = await this.ask(text);
+    if (this.doc.text === text) this.take(found);
+    return found;
+  }
+
+  async ask(text, signal) {
     try {
-      const answer = await api.checkCaption(this.doc.text, stop.signal);
-      if (!stop.signal.aborted) this.take(answer);
-    } catch (error) {
+      const { valid, findings, canonical } = await api.checkCaption(text, signal);
+      const list = findings.map((each) => ({ ...each, place: fieldOfPath(each.path) }));
+      return { valid, list, canonical: canonical ?? "" };
+    } catch {
       // Rendering says it if the server is gone; nothing is known of the caption meanwhile.
-      if (error.name !== "AbortError") this.take({ valid: true, findings: [], canonical: "" });
+      return kNothing;
     }
   }
 
-  take({ valid, findings, canonical }) {
-    this.valid = valid;
-    this.canonical = canonical ?? "";
-    this.list = findings.map((each) => ({ ...each, place: fieldOfPath(each.path) }));
+  // {valid, list, canonical}
+  take(found) {
+    Object.assign(this, found);
     this.dispatchEvent(new CustomEvent("change"));
   }
 
@@ -60,10 +73,5 @@ export class Findings extends EventTarget {
 
   hasErrors(index) {
     return this.list.some(({ place, severity }) => place.element === index && severity === "error");
-  }
-
-  // Those that keep the caption from being rendered, and that Octet cannot mend by itself.
-  get blocking() {
-    return this.list.filter(({ severity, fixable }) => severity === "error" && !fixable);
   }
 }

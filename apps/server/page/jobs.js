@@ -10,8 +10,8 @@ function bytesOf(base64) {
 }
 
 // Events: "change" (of `view`), "preview" (detail: {blob, width, height}), "picture" (as kept),
-// "end" (detail: the job object), "gone" (the server does not know the job of before a reload),
-// "error" (detail: a ServerError).
+// "end" (detail: {job, kept}), "gone" (the server does not know the job of before a reload),
+// "error" (detail: {error, kept}; `kept` is null where a job goes on).
 export class Jobs extends EventTarget {
   constructor() {
     super();
@@ -33,23 +33,26 @@ export class Jobs extends EventTarget {
     try {
       const job = await api.submit(request);
       remember(kJob, { id: job.id, ...kept });
-      if (this.view?.cancelling) await api.cancelJob(job.id); // while it was on its way
+      this.id = job.id;
+      if (this.view.cancelling) await this.askToCancel(); // while it was on its way
       await this.follow(job, kept);
     } catch (error) {
-      this.fail(error);
+      this.fail(error, kept);
     }
   }
 
   // The job of before a reload, if there is one.
   async resume() {
     const former = recall(kJob);
-    if (!former) return;
+    if (!former || this.isBusy) return;
     const { id, ...kept } = former;
+    this.id = id;
+    this.set({ state: "finding" }); // at once, so that no other job is begun beside it
     try {
       await this.follow(await api.job(id), kept);
     } catch (error) {
       if (error.status !== 404) {
-        this.fail(error);
+        this.fail(error, kept);
         return;
       }
       remember(kJob, null);
@@ -60,30 +63,32 @@ export class Jobs extends EventTarget {
 
   async follow(job, kept) {
     this.stop = new AbortController();
-    this.id = job.id;
     this.set({ state: job.state, position: job.position, eta: job.eta_s,
-      cancelling: job.cancelling });
+      cancelling: job.cancelling || this.view.cancelling });
     const blobs = new Map(); // pictures by index
     let last = null;
-    const waiting = [];
+    const waiting = new Map(); // for pictures by index
     await api.follow(job.id, (event, data) => {
-      if (event === "picture") waiting.push(this.fetchPicture(job, data, kept, blobs));
-      else if (event === "preview") this.tell("preview", { width: data.width, height: data.height,
+      if (event === "picture") {
+        if (waiting.has(data.index)) return;
+        waiting.set(data.index, this.fetchPicture(job, data, kept, blobs));
+      } else if (event === "preview") this.tell("preview", { width: data.width, height: data.height,
         blob: new Blob([bytesOf(data.b64_json)], { type: "image/png" }) });
       else if (["completed", "failed", "cancelled"].includes(event)) last = data;
       else this.takeEvent(event, data);
     }, (isLost) => this.set({ ...this.view, isLost }), this.stop.signal);
-    const fetched = await Promise.allSettled(waiting);
+    const fetched = await Promise.allSettled(waiting.values());
     if (!last) return; // the page is left
-    for (const picture of blobs.values()) {
+    // A server that was started anew knows neither of them, nor what was asked for.
+    for (const picture of last.started_at ? blobs.values() : []) {
       await keepPicture({ ...picture, report: last.report, warnings: last.warnings,
         seconds: last.ended_at - last.started_at, request: last.request });
     }
     remember(kJob, null);
     this.set(null);
-    this.tell("end", last);
+    this.tell("end", { job: last, kept });
     const lost = fetched.find(({ status }) => status === "rejected");
-    if (lost) this.tell("error", lost.reason);
+    if (lost) this.tell("error", { error: lost.reason, kept });
   }
 
   takeEvent(event, data) {
@@ -126,23 +131,26 @@ export class Jobs extends EventTarget {
     this.tell("change");
   }
 
-  fail(error) {
+  fail(error, kept) {
     this.set(null);
-    this.tell("error", error);
+    this.tell("error", { error, kept });
   }
 
   async cancel() {
     if (!this.view || this.view.cancelling) return;
     this.set({ ...this.view, cancelling: true });
-    if (this.view.state === "sending") return;
+    if (this.view.state !== "sending") await this.askToCancel();
+  }
+
+  async askToCancel() {
     try {
       // One that has ended meanwhile would be forgotten with its pictures.
       const { state } = await api.job(this.id);
       if (["queued", "running"].includes(state)) await api.cancelJob(this.id);
     } catch (error) {
-      if (error.status === 404) return;
-      if (this.view) this.set({ ...this.view, cancelling: false });
-      this.tell("error", error);
+      if (error.status === 404 || !this.view) return; // it has ended
+      this.set({ ...this.view, cancelling: false });
+      this.tell("error", { error, kept: null });
     }
   }
 }

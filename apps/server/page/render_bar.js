@@ -14,6 +14,7 @@ export function progressWords(view) {
   if (view.isLost) return "The connection was lost. Looking for the server again\u2026";
   if (view.cancelling) return "Cancelling\u2026";
   if (view.state === "sending") return "Asking\u2026";
+  if (view.state === "finding") return "Looking for the picture of before\u2026";
   if (view.state === "queued") {
     const ahead = (view.position ?? 1) - 1;
     const place = ahead <= 0 ? "Next in the queue" :

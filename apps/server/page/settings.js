@@ -18,7 +18,8 @@ export function sizeOfShape(area, width, height, step) {
   return [width, height].map((side) => Math.max(step, Math.round((side * unit) / step) * step));
 }
 
-function parseSize(text) {
+// Of a size as requests have it.
+export function sidesOf(text) {
   const found = /^(\d+)x(\d+)$/.exec(text ?? "");
   return found ? [Number(found[1]), Number(found[2])] : [1024, 1024];
 }
@@ -29,6 +30,7 @@ export class Settings extends EventTarget {
     this.values = { size: "", preset: "", steps: null, seed: null, guidance: null, negative: "",
       n: 1, format: "png", quality: kQuality, loras: [], ...recall("settings") };
     this.model = null;
+    this.unread = null; // what was loaded before a model was there
     this.form = byId("settings-form");
     this.form.addEventListener("submit", (event) => event.preventDefault());
   }
@@ -36,10 +38,10 @@ export class Settings extends EventTarget {
   // The model as /v1/models tells of it.
   take(model) {
     this.model = model;
-    this.start = parseSize(model.default_size);
+    this.start = sidesOf(model.default_size);
     const { presets = [], loras = [], formats = ["png"] } = model;
     const { values } = this;
-    if (!/^\d+x\d+$/.test(values.size) || !this.fits(parseSize(values.size))) {
+    if (!/^\d+x\d+$/.test(values.size) || !this.fits(sidesOf(values.size))) {
       values.size = this.start.join("x");
     }
     if (!presets.some(({ name }) => name === values.preset)) {
@@ -50,7 +52,8 @@ export class Settings extends EventTarget {
     values.n = Math.min(values.n, model.limits?.images ?? 1);
     if (!model.takes_negative) values.negative = "";
     this.build();
-    this.change();
+    if (this.unread) this.load(this.unread);
+    else this.change();
   }
 
   get step() {
@@ -58,7 +61,7 @@ export class Settings extends EventTarget {
   }
 
   get size() {
-    return parseSize(this.values.size);
+    return sidesOf(this.values.size);
   }
 
   fits([width, height]) {
@@ -79,15 +82,17 @@ export class Settings extends EventTarget {
   }
 
   // Those of a picture of the gallery, or of a file; what this model does not have stays out.
-  load(request, { withSeed = true } = {}) {
+  load(request) {
     const { values, model } = this;
-    if (request.size && this.fits(parseSize(request.size))) values.size = request.size;
+    this.unread = model ? null : request;
+    if (!model) return;
+    if (request.size && this.fits(sidesOf(request.size))) values.size = request.size;
     const preset = model.presets?.find((each) => each.name === request.preset);
     if (preset) values.preset = preset.name;
     values.steps = request.steps && request.steps !== preset?.steps ? request.steps : null;
     const guidance = Array.isArray(request.guidance) ? request.guidance : [request.guidance];
     values.guidance = guidance.length === 1 && guidance[0] ? guidance[0] : null;
-    if (withSeed && Number.isSafeInteger(request.seed)) values.seed = request.seed;
+    if (Number.isSafeInteger(request.seed)) values.seed = request.seed;
     if (model.takes_negative) values.negative = request.negative_prompt ?? "";
     values.loras = (request.lora ?? []).filter(({ name }) => model.loras?.includes(name));
     this.change();
