@@ -24,6 +24,7 @@ from pathlib import Path
 
 import httpx
 import ray
+from job_lists import Ask, Refused, list_of_all
 from local_fleet import DIE_WITH_PARENT, free_port
 from pydantic import BaseModel
 from ray import serve
@@ -60,6 +61,35 @@ def error(status: int, message: str, code: str) -> JSONResponse:
     return JSONResponse({"error": body}, status, {"Retry-After": "5"} if status == 503 else None)
 
 
+def remember(names: dict[str, str], key: str, name: str) -> None:
+    if not key:
+        return
+    names.pop(key, None)
+    names[key] = name
+    if len(names) > KEYS_KEPT:
+        del names[next(iter(names))]
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def client_of(request: Request) -> str:
+    """By the key, or else by the address."""
+    address = request.client.host if request.client else ""
+    return digest(request.headers.get("authorization") or address)
+
+
+def headers_passed_on(request: Request) -> list[tuple[str, str]]:
+    """Workers answer to addresses and localhost alone; here, the name is this proxy's."""
+    host = request.headers.get("host", "").lower()
+    page = re.sub("^https?://", "", request.headers.get("origin", "").lower())
+    left_out = NOT_PASSED_ON | ({"origin"} if page == host else set())
+    is_name = re.match(r"[a-z]", host)
+    return [(name, "localhost" if name == "host" and is_name else value)
+            for name, value in request.headers.items() if name not in left_out]
+
+
 @ray.remote(num_cpus=0, max_restarts=-1)
 class Directory:
     """Addresses and jobs of the workers; each tells its own every second."""
@@ -67,6 +97,7 @@ class Directory:
     def __init__(self) -> None:
         self.workers: dict[str, dict] = {}
         self.keys: dict[str, str] = {}  # which worker has the job of an Idempotency-Key
+        self.painters: dict[str, str] = {}  # and which one makes the picture of an A1111 client
 
     def tell(self, name: str, url: str, jobs: int) -> None:
         self.workers[name] = {"url": url, "jobs": jobs, "heard": time.monotonic(), "there": True}
@@ -92,7 +123,7 @@ class Directory:
         return {name: worker["url"] for name, worker in self.workers.items()
                 if worker["there"] and worker["heard"] > since}
 
-    def place(self, key: str) -> str | None:
+    def place(self, key: str, painted_for: str) -> str | None:
         """The worker for new work."""
         there = self.urls()
         name = self.keys.get(key)
@@ -101,12 +132,12 @@ class Directory:
         if name is None:
             return None
         self.workers[name]["jobs"] += 1  # until it tells
-        if key:
-            self.keys.pop(key, None)
-            self.keys[key] = name
-            if len(self.keys) > KEYS_KEPT:
-                del self.keys[next(iter(self.keys))]
+        remember(self.keys, key, name)
+        remember(self.painters, painted_for, name)
         return there[name]
+
+    def painter_of(self, client: str) -> str | None:
+        return self.url_of(self.painters.get(client, ""))
 
 
 def directory():
@@ -201,7 +232,7 @@ class OctetWorker:
             return error(413, f"expected a body of at most {MAX_BODY} bytes", "too_large")
         body = await request.body()
         if request.method == "GET" and path == "/v1/jobs":
-            return await self.list_of_all(request)
+            return await self.list_jobs(request)
         url, may_repeat = self.url, True
         if path.startswith("/v1/jobs/"):
             name = path.split("/")[3].rpartition("-")[0]
@@ -213,20 +244,22 @@ class OctetWorker:
             # A new job that was sent twice without a key might be made twice.
             may_repeat = path != "/v1/jobs" or "idempotency-key" in request.headers
             url = await self.place(request)
+        elif path in ("/sdapi/v1/progress", "/sdapi/v1/interrupt"):
+            url = await self.directory.painter_of.remote(client_of(request)) or url
         return await self.pass_on(request, body, url, may_repeat)
 
     async def place(self, request: Request) -> str:
         key, owner = (request.headers.get(name, "")
                       for name in ("idempotency-key", "authorization"))
-        who = hashlib.sha256(f"{owner}\n{key}".encode()).hexdigest() if key else ""
-        url = await self.directory.place.remote(who)
+        who = digest(f"{owner}\n{key}") if key else ""
+        is_a1111 = request.url.path == "/sdapi/v1/txt2img"
+        url = await self.directory.place.remote(who, client_of(request) if is_a1111 else "")
         if not url:  # none has been heard: this replica's own, once it is there
             await asyncio.wait_for(self.ready.wait(), 120)
         return url or self.url
 
     async def pass_on(self, request: Request, body: bytes, url: str, may_repeat: bool) -> Response:
-        headers = [(name, value) for name, value in request.headers.items()
-                   if name not in NOT_PASSED_ON]
+        headers = headers_passed_on(request)
         query = f"?{request.url.query}" if request.url.query else ""
         for may_try_again in (True, False):
             try:
@@ -247,17 +280,40 @@ class OctetWorker:
             {name: value for name, value in answer.headers.items() if name not in NOT_PASSED_ON},
             background=BackgroundTask(answer.aclose))
 
-    async def list_of_all(self, request: Request) -> Response:
-        async def of(url: str) -> list[dict]:
-            answer = await self.client.get(f"{url}/v1/jobs", params=request.query_params,
-                                           headers=dict(request.headers), timeout=10)
-            return answer.json().get("data", [])
+    async def list_jobs(self, request: Request) -> Response:
+        headers = headers_passed_on(request)
 
-        urls = (await self.directory.urls.remote()).values()
-        found = await asyncio.gather(*map(of, urls), return_exceptions=True)
-        jobs = [job for part in found if isinstance(part, list) for job in part]
-        return JSONResponse({"object": "list", "data": sorted(
-            jobs, key=lambda job: job["created_at"], reverse=True)})
+        def asking(url: str) -> Ask:
+            async def ask(path: str, parameters: dict) -> dict:
+                try:
+                    answer = await self.client.get(f"{url}{path}", params=parameters,
+                                                   headers=headers, timeout=10)
+                except httpx.ConnectError:  # its jobs have ended with it
+                    await self.directory.lost.remote(url)
+                    if path != "/v1/jobs":
+                        raise
+                    return {"data": [], "has_more": False}
+                if answer.status_code != 200:
+                    raise Refused(answer.status_code, answer.content, dict(answer.headers))
+                return answer.json()
+            return ask
+
+        urls = await self.directory.urls.remote()
+        after = request.query_params.get("after")
+        owner = (after or "").rpartition("-")[0]
+        if not urls or owner not in urls and await self.directory.url_of.remote(owner):
+            return error(503, "no worker is ready that could answer; ask again", "worker_lost")
+        try:
+            return JSONResponse(await list_of_all(
+                {name: asking(url) for name, url in urls.items()},
+                request.query_params.get("limit"), after))
+        except Refused as refused:
+            return Response(refused.body, refused.status,
+                            {name: value for name, value in refused.headers.items()
+                             if name not in NOT_PASSED_ON})
+        except httpx.HTTPError:
+            return error(503, "a worker did not answer, and a part of the list would look like "
+                         "all of it; ask again", "worker_lost")
 
 
 # Ray makes the settings of the words of `serve run` by this annotation, so it is no string here.

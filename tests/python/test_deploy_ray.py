@@ -1,6 +1,6 @@
 """Real workers under the real Ray Serve, here: ids, kill -9 of a worker and of a replica.
 
-Skipped where ray is not installed (pip install "ray[serve]" httpx); takes half a minute.
+Skipped where ray is not installed (pip install "ray[serve]" httpx); takes a minute.
 """
 
 from __future__ import annotations
@@ -120,6 +120,53 @@ def test_questions_find_the_worker_that_has_the_job(port: int) -> None:
     assert [make_job(port, seed)[1]["id"] for seed in range(6)] == [job["id"] for _, job in made]
     assert job_of(port, "nobody-nothing")[0] == 404
     assert ask(port, "GET", "/metrics")[0] == 404
+
+
+def test_the_list_of_all_workers_has_pages(port: int) -> None:
+    made = [make_job(port, seed)[1]["id"] for seed in range(200, 206)]
+    for job in made:
+        wait_for(port, job)
+    seen: list[str] = []
+    while True:
+        after = f"&after={seen[-1]}" if seen else ""
+        found = json.loads(ask(port, "GET", f"/v1/jobs?limit=4{after}")[2])
+        assert 0 < len(found["data"]) <= 4
+        seen += [job["id"] for job in found["data"]]
+        if not found["has_more"]:
+            break
+    assert seen[:6] == made[::-1] and len(seen) == len(set(seen))
+    status, _, body = ask(port, "GET", "/v1/jobs?limit=0")
+    assert status == 400 and json.loads(body)["error"]["param"] == "limit"
+    assert ask(port, "GET", "/v1/jobs?after=nobody-nothing")[0] == 404
+
+
+def test_it_may_be_called_by_a_name(port: int) -> None:
+    by_name = {"Host": "pictures.example.org", "Origin": "https://pictures.example.org"}
+    for path in ("/v1/models", "/v1/jobs"):
+        assert ask(port, "GET", path, headers=by_name)[0] == 200
+    assert ask(port, "POST", "/v1/jobs", picture(1), by_name)[0] == 202
+    foreign = {**by_name, "Origin": "https://elsewhere.example.org"}
+    assert ask(port, "POST", "/v1/jobs", picture(1), foreign)[0] == 403
+
+
+def test_a1111_clients_see_the_progress_of_their_own_picture(port: int) -> None:
+    def progress_of(key: str) -> str:
+        headers = {"Authorization": f"Bearer {key}"}
+        return json.loads(ask(port, "GET", "/sdapi/v1/progress", None, headers)[2])["state"]["job"]
+
+    def paint(key: str) -> int:
+        fields = {"prompt": "a red circle", "width": 256, "height": 256, "steps": 100}
+        return ask(port, "POST", "/sdapi/v1/txt2img", fields, {"Authorization": f"Bearer {key}"})[0]
+
+    with ThreadPoolExecutor(2) as clients:
+        running = [clients.submit(paint, key) for key in ("anna", "bert")]
+        wait_until(lambda: progress_of("anna") and progress_of("bert"), 30, "both to be painted")
+        seen = {key: {progress_of(key) for _ in range(4)} for key in ("anna", "bert")}
+        assert all(len(ids) == 1 for ids in seen.values()) and seen["anna"] != seen["bert"]
+        for key in ("anna", "bert"):
+            stop = {"Authorization": f"Bearer {key}"}
+            assert ask(port, "POST", "/sdapi/v1/interrupt", headers=stop)[0] == 200
+        assert [each.result() for each in running] == [409, 409]
 
 
 def test_events_come_through(port: int) -> None:
