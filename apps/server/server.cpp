@@ -1,5 +1,7 @@
 #include "server/server.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -64,6 +66,28 @@ class Log {
   std::mutex mutex_;
 };
 
+LogLine line_of(const Job& job) {
+  const JobView view = job.view();
+  const double begun = view.started_at > 0 ? view.started_at : view.ended_at;
+  const std::string state(word_of(view.state));
+  const std::string pictures = std::to_string(view.pictures.size());
+  const std::string waited = fmt::format("{:.3f}", begun - view.created_at);
+  const std::string took = fmt::format("{:.3f}", view.ended_at - begun);
+  const std::string why = view.failure ? view.failure->message : "";
+  return {.sentence = fmt::format("job {} {}{}{}: {} of {} pictures, waited {} s, took {} s",
+                                  view.id, state, why.empty() ? "" : ", ", why, pictures,
+                                  job.spec().picture.images, waited, took),
+          .request_id = job.spec().request_id,
+          .fields = {{"job", view.id},
+                     {"state", state},
+                     {"error", why},
+                     {"pictures", pictures},
+                     {"waited_s", waited},
+                     {"took_s", took},
+                     {"worker", view.worker},
+                     {"key", job.spec().key}}};
+}
+
 std::string url_of(const ServeOptions& options, uint16_t port) {
   const bool is_six = options.address.find(':') != std::string::npos;
   return (options.certificate.empty() ? "http://" : "https://") +
@@ -95,6 +119,7 @@ void serve(const ServeOptions& options, const ServeHooks& hooks) {
   of_service.log = [&log](log::Level level, const std::string& line, const std::string& request) {
     log({.level = level, .sentence = line, .request_id = request});
   };
+  of_service.ended = [&log](const Job& job) { log(line_of(job)); };
   std::shared_ptr<KeyFile> keys;
   if (!options.keys.empty()) {
     keys = std::make_shared<KeyFile>(options.keys, [&log](const std::string& sentence) {

@@ -16,6 +16,7 @@ BranchRuns::BranchRuns(Session& session, Denoiser& device, const Job& job, nn::C
     uses_.push_back({std::string(row(branch).name),
                      std::string(session.family().networks[row(branch).network].name)});
   }
+  seconds_.resize(uses_.size());
 }
 
 std::set<size_t> BranchRuns::networks() const {
@@ -148,10 +149,11 @@ void BranchRuns::collect() {
   for (const Marks& each : marks_) {
     const double us = ctx_.backend.microseconds_between(each.begin, each.end);
     for (const size_t branch : each.branches) {
-      const auto at = std::ranges::find(branches_, branch) - branches_.begin();
-      BranchUse& use = uses_[static_cast<size_t>(at)];
-      ++use.steps;
-      use.seconds += us * 1e-6 / static_cast<double>(each.branches.size());
+      const auto at = static_cast<size_t>(std::ranges::find(branches_, branch) - branches_.begin());
+      const double seconds = us * 1e-6 / static_cast<double>(each.branches.size());
+      ++uses_[at].steps;
+      uses_[at].seconds += seconds;
+      seconds_[at].push_back(seconds);
     }
   }
   marks_.clear();
@@ -162,7 +164,11 @@ BranchRuns::Cost BranchRuns::cost() const {
   Cost sum;
   for (size_t i = 0; i < uses_.size(); ++i) {
     const auto text = std::ssize(tokens_of(branches_[i]));
-    sum.seconds += uses_[i].seconds;
+    if (seconds_[i].empty()) continue;
+    std::vector<double> ordered = seconds_[i];
+    const auto middle = ordered.begin() + std::ssize(ordered) / 2;
+    std::ranges::nth_element(ordered, middle);
+    sum.seconds += uses_[i].steps * *middle;
     sum.tokens += static_cast<double>(uses_[i].steps * (job_.grid.tokens() + text));
   }
   return sum;

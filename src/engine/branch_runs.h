@@ -36,7 +36,8 @@ class BranchRuns {
   // Waits for the device and counts what ran since the last call, also in the profile.
   void collect();
 
-  // What its evaluations took so far.
+  // What its evaluations take: each counts as the median of its branch, since the first ones choose
+  // kernels and are recorded.
   struct Cost {
     double seconds = 0, tokens = 0;
   };
@@ -79,6 +80,7 @@ class BranchRuns {
   };
   std::vector<Marks> marks_;  // since they were last collected
   std::vector<BranchUse> uses_;
+  std::vector<std::vector<double>> seconds_;  // of each evaluation, by the same index
 };
 
 }  // namespace octet::engine

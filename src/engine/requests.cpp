@@ -51,6 +51,15 @@ std::string lora_list(const std::vector<Lora>& loras) {
   return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
 }
 
+// A picture that is complete is delivered, also when its call is cancelled meanwhile.
+PictureLook look_of_complete(const PixelView& picture, ThreadPool* pool) {
+  try {
+    return look_of(picture, pool);
+  } catch (const Cancelled&) {
+    return look_of(picture, nullptr);
+  }
+}
+
 Picture to_picture(RenderedImage image, const Job& job, const std::vector<Lora>& loras,
                    const RenderReport& report, ThreadPool* pool) {
   const PictureRequest& request = job.request;
@@ -61,7 +70,7 @@ Picture to_picture(RenderedImage image, const Job& job, const std::vector<Lora>&
   picture.width = report.width;
   picture.height = report.height;
   picture.rgb = std::move(image.rgb);
-  picture.look = look_of({picture.rgb, picture.width, picture.height}, pool);
+  picture.look = look_of_complete({picture.rgb, picture.width, picture.height}, pool);
   using Entry = std::pair<std::string, std::string>;
   picture.metadata = {
       {"Software", fmt::format("Octet {} ({})", version(), commit())},

@@ -142,12 +142,13 @@ def decoded(text: str) -> bytes:
 
 
 @contextlib.contextmanager
-def serving(*flags: object, program: Path = BUILD / "octet") -> Iterator[Server]:
+def serving(*flags: object, program: Path = BUILD / "octet",
+            warm_up: bool = False) -> Iterator[Server]:
     """A server with these flags, until the end of the block."""
     assert program.is_file(), f"{program} is not there; run `make test`, or set OCTET_BUILD_DIR"
     process = subprocess.Popen(
-        [program, "serve", "--port", "0", "--device", "cpu", "--no-state", "--no-warm-up",
-         "--grace", "0", *map(str, flags)],
+        [program, "serve", "--port", "0", "--device", "cpu", "--no-state", "--grace", "0",
+         *([] if warm_up else ["--no-warm-up"]), *map(str, flags)],
         stderr=subprocess.PIPE, text=True)
     first = process.stderr.readline()
     if "this build has no server" in first:

@@ -82,6 +82,7 @@ def test_a_caption_makes_the_picture_that_its_seed_says(server) -> None:
 
 
 def test_jobs_are_listed_newest_first(server, done) -> None:
+    server.finished(server.submit(steps=1))
     newer = server.submit(steps=1)
     listed = server.get("/v1/jobs?limit=2").json
     assert listed["object"] == "list"

@@ -1,6 +1,8 @@
 // What the server refuses before a handler sees it: too much, too slow, malformed.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "server/http_host.h"
 
 namespace octet::server::http {
@@ -171,24 +173,40 @@ TEST(HttpLimits, EndsAnAnswerThatNobodyReads) {
   EXPECT_TRUE(comes_true([&] { return host.server().counts().connections == 0; }));
 }
 
-TEST(HttpLimits, HoldsOnlySoMuchForSlowReaders) {
-  HttpHost host(options_with({.unsent_bytes = 40'000'000}));
-  const Bytes large = bytes_of(std::string(30'000'000, 'x'));
-  host.on("/large", [&](const std::shared_ptr<Exchange>& exchange) {
-    exchange->answer({.status = 200, .headers = {}, .body = large});
-  });
-  host.start();
-  HttpClient other = host.client();
-  {
-    HttpClient slow = host.client();
-    slow.set_small_window();
-    slow.send(get_request("/large"));
-    EXPECT_TRUE(comes_true([&] { return host.server().counts().unsent_bytes == 30'000'000; }));
-    EXPECT_EQ(other.get("/large").status, 503);
-    EXPECT_EQ(other.get("/").status, 200);
+TEST(HttpLimits, EndsTheSlowestReadersWhereTogetherTheyHoldTooMuch) {
+  constexpr uint64_t kSize = 30'000'000;
+  std::map<std::string, std::atomic<bool>> gone;
+  const Bytes shared = bytes_of(std::string(kSize, 'x')), other = bytes_of(std::string(kSize, 'y'));
+  HttpHost host(options_with({.unsent_bytes = kSize * 4 / 3}));
+  for (const auto& [path, body] :
+       {std::pair("/first", shared), {"/second", shared}, {"/third", other}}) {
+    host.on(path, [&flag = gone[path], body = body](const std::shared_ptr<Exchange>& exchange) {
+      exchange->on_gone([&] { flag = true; });
+      exchange->answer({.status = 200, .headers = {}, .body = body});
+    });
   }
-  EXPECT_TRUE(comes_true([&] { return host.server().counts().unsent_bytes == 0; }));
-  EXPECT_EQ(other.get("/large").status, 200);
+  host.start();
+  std::vector<HttpClient> slow;
+  const auto ask = [&](const std::string& path) {
+    slow.push_back(host.client());
+    slow.back().set_small_window();
+    slow.back().send(get_request(path));
+  };
+  const auto unsent = [&] { return host.server().counts().unsent_bytes; };
+  ask("/first");
+  EXPECT_TRUE(comes_true([&] { return unsent() == kSize; }));
+  ask("/second");
+  EXPECT_TRUE(comes_true([&] { return host.handled() == 2; }));
+  std::this_thread::sleep_for(milliseconds(300));  // the clock has looked
+  EXPECT_EQ(unsent(), kSize) << "one body in two answers counts once";
+  EXPECT_FALSE(gone["/first"]);
+  ask("/third");
+  EXPECT_TRUE(comes_true([&] { return gone["/first"] && gone["/second"]; }));
+  EXPECT_TRUE(comes_true([&] { return unsent() == kSize; }));
+  EXPECT_FALSE(gone["/third"]);
+  EXPECT_EQ(host.client().get("/").status, 200);
+  slow.clear();
+  EXPECT_TRUE(comes_true([&] { return unsent() == 0; }));
 }
 
 TEST(HttpLimits, CountsConnectionsOfAnAddress) {

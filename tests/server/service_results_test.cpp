@@ -46,6 +46,31 @@ TEST_F(KeptResults, OneKeyDoesNotDriveOutTheResultsOfAnother) {
   EXPECT_EQ(service->find(of_bob.back()->id(), "bob"), of_bob.back());
 }
 
+TEST_F(KeptResults, SparesTheResultThatIsNewWhateverItsSize) {
+  JobSpec large = asked_for("large", "zoe");
+  large.picture.size = {64, 64};
+  size_t small_bytes = 0, large_bytes = 0;
+  {
+    const auto service = begun();
+    const auto of_anna = service->submit(asked_for("0", "anna")), of_zoe = service->submit(large);
+    ASSERT_TRUE(wait_for(of_anna) && wait_for(of_zoe));
+    small_bytes = of_anna->bytes(), large_bytes = of_zoe->bytes();
+  }
+  ASSERT_GT(large_bytes, 2 * small_bytes);
+  options_.keep_bytes = large_bytes + small_bytes * 5 / 2;
+  const auto service = begun();
+  std::vector<std::shared_ptr<Job>> small;
+  for (int i = 0; i < 4; ++i) {
+    small.push_back(service->submit(asked_for(std::to_string(i), "k" + std::to_string(i))));
+    ASSERT_TRUE(wait_for(small.back()));
+  }
+  const auto newest = service->submit(large);
+  ASSERT_TRUE(wait_for(newest));
+  EXPECT_EQ(service->find(newest->id(), "zoe"), newest);
+  EXPECT_EQ(service->find(small.front()->id(), "k0"), nullptr);
+  EXPECT_EQ(service->find(small.back()->id(), "k3"), small.back());
+}
+
 TEST_F(KeptResults, TellsAfterARestartWhatBecameOfAJob) {
   const test::TemporaryFolder folder;
   options_.state_folder = folder.path();
@@ -76,6 +101,11 @@ TEST_F(KeptResults, TellsAfterARestartWhatBecameOfAJob) {
     EXPECT_EQ(job->view().failure->code, "restarted");
     EXPECT_NE(job->view().failure->message.find("ask again"), std::string::npos);
     EXPECT_EQ(service->find(id, ""), nullptr);
+    // Whoever followed it is told the end, whichever event came last.
+    uint64_t told = 0;
+    const auto following = job->subscribe(
+        37, [&](const JobEvent& event) { told += event.kind == JobEvent::Kind::ended; });
+    EXPECT_EQ(told, 1u);
   }
   ASSERT_NE(service->find(cancelled, "anna"), nullptr);
   EXPECT_EQ(service->find(cancelled, "anna")->state(), JobState::cancelled);

@@ -12,6 +12,7 @@
 
 #include "server/http/http_server.h"
 #include "server/http/refusal.h"
+#include "server/http/unsent.h"
 
 namespace octet::server::http {
 
@@ -28,7 +29,7 @@ struct Core {
   std::atomic<bool> stopping{false};  // nothing may be suspended any more
 
   std::atomic<int> streams{0};
-  std::atomic<uint64_t> unsent{0};  // bytes of answers and streams
+  Unsent unsent;
   std::atomic<uint64_t> refused{0}, disconnected{0};
 
   // Requests whose head has been read, and whose answer has not been sent yet.

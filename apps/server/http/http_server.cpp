@@ -225,7 +225,7 @@ uint16_t HttpServer::port() const { return state_->port; }
 ServerCounts HttpServer::counts() const {
   return {.connections = static_cast<int>(state_->connections.size()),
           .streams = state_->core->streams,
-          .unsent_bytes = state_->core->unsent,
+          .unsent_bytes = state_->core->unsent.bytes(),
           .refused = state_->core->refused,
           .disconnected = state_->core->disconnected};
 }

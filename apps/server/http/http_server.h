@@ -19,9 +19,9 @@ struct Limits {
   int connections = 2048;
   int connections_per_address = 0;         // 0: as many as all together
   int streams = 256;                       // open at once
-  size_t stream_bytes = size_t{32} << 20;  // that a reader may let wait
-  // Of all answers and streams together, not yet taken by their readers. Beyond it, large answers
-  // are refused and streams that have fallen behind end.
+  size_t stream_bytes = size_t{64} << 20;  // that a reader may let wait
+  // Of all answers and streams together, not yet taken by their readers. Beyond it, those that have
+  // taken longest end.
   size_t unsent_bytes = size_t{1} << 30;
   int idle_s = 60;     // a connection between requests
   int request_s = 20;  // from a request's first byte to its last, however they dribble

@@ -12,8 +12,6 @@ namespace {
 
 // A refused body up to this size is read and dropped, so that its connection stays usable.
 constexpr uint64_t kDroppedBody = uint64_t{64} << 10;
-// Of an answer or a stream: so little is held whatever the rest, since connections are limited.
-constexpr uint64_t kSmallAnswer = uint64_t{64} << 10;
 // The status in logs of a request whose client left before there was an answer.
 constexpr int kClientLeft = 499;
 
@@ -28,18 +26,27 @@ MHD_Result add_request_header(void* headers, MHD_ValueKind, const char* name, si
 
 }  // namespace
 
-size_t StreamQueue::take(char* into, size_t room) {
-  const size_t count = std::min(room, size());
-  std::memcpy(into, bytes_.data() + taken_, count);
-  taken_ += count;
-  if (taken_ == bytes_.size()) {
-    bytes_.clear();
-    taken_ = 0;
-  } else if (taken_ > bytes_.size() / 2) {
-    bytes_.erase(0, taken_);
+void StreamQueue::push(std::string_view bytes) {
+  if (bytes.empty()) return;
+  pieces_.emplace_back(bytes);
+  size_ += bytes.size();
+}
+
+StreamQueue::Taken StreamQueue::take(char* into, size_t room) {
+  Taken sum;
+  while (sum.bytes < room && size_ > 0) {
+    const std::string& first = pieces_.front();
+    const size_t count = std::min(room - sum.bytes, first.size() - taken_);
+    std::memcpy(into + sum.bytes, first.data() + taken_, count);
+    sum.bytes += count;
+    size_ -= count;
+    taken_ += count;
+    if (taken_ < first.size()) break;
+    sum.freed += first.size();
+    pieces_.pop_front();
     taken_ = 0;
   }
-  return count;
+  return sum;
 }
 
 Transaction::Transaction(std::shared_ptr<Connection> connection)
@@ -204,10 +211,11 @@ ssize_t Transaction::read_stream(char* into, size_t room) {
   const std::lock_guard lock(connection_->mutex);
   if (connection_->gone || stream_broken_) return close_locked(MHD_CONTENT_READER_END_WITH_ERROR);
   if (queue_.size() > 0) {
-    const size_t count = queue_.take(into, room);
-    sent_ += count;
-    release_locked(count);
-    return static_cast<ssize_t>(count);
+    const StreamQueue::Taken taken = queue_.take(into, room);
+    sent_ += taken.bytes;
+    held_ -= taken.freed;
+    core_->unsent.release(taken.freed);
+    return static_cast<ssize_t>(taken.bytes);
   }
   if (stream_ended_) {
     constexpr ssize_t kEnd = MHD_CONTENT_READER_END_OF_STREAM;
@@ -236,7 +244,7 @@ void Transaction::complete(bool sent) {
     status = status_ != 0 ? status_ : kClientLeft;
     bytes = sent || is_stream_ ? sent_ : 0;
     if (is_stream_) --core_->streams;
-    release_locked(held_);
+    release_answer_locked();
     connection_->transaction.reset();
     connection_->enter_locked(Connection::Phase::kIdle);
   }
@@ -252,32 +260,25 @@ void Transaction::complete(bool sent) {
   core_->end_request();
 }
 
-void Transaction::hold_locked(uint64_t bytes) {
-  held_ += bytes;
-  core_->unsent += bytes;
+void Transaction::release_answer_locked() {
+  core_->unsent.release(std::exchange(held_, 0));
+  if (body_ == nullptr) return;
+  core_->unsent.release(*body_);
+  body_ = nullptr;
 }
 
-void Transaction::release_locked(uint64_t bytes) {
-  held_ -= bytes;
-  core_->unsent -= bytes;
-}
-
-bool Transaction::is_too_much_unsent() const {
-  return core_->unsent > core_->options.limits.unsent_bytes;
+Transaction::Waiting Transaction::waiting_locked() const {
+  return {held_ + (body_ ? body_->size() : 0), held_since_};
 }
 
 void Transaction::answer(Response response) {
   const std::lock_guard lock(connection_->mutex);
   if (has_outcome_ || finished_) return;
+  if (response.body != nullptr) core_->unsent.hold(*response.body);
   has_outcome_ = true;
-  const uint64_t size = response.body ? response.body->size() : 0;
-  hold_locked(size);
-  if (size > kSmallAnswer && is_too_much_unsent()) {
-    ++core_->refused;
-    outcome_ = Refusal{503, "too many large answers wait for slow readers; ask again later"};
-  } else {
-    outcome_ = std::move(response);
-  }
+  body_ = response.body;
+  held_since_ = Clock::now();
+  outcome_ = std::move(response);
   connection_->wake_locked();
 }
 
@@ -326,13 +327,14 @@ void Transaction::stream_write(std::string_view bytes) {
   const std::lock_guard lock(connection_->mutex);
   if (!is_stream_ || finished_ || stream_ended_ || connection_->gone) return;
   // One that is longer than the limit reaches a reader who has taken what came before.
-  const bool is_behind = queue_.size() > kSmallAnswer && is_too_much_unsent();
-  if (is_behind || queue_.size() > core_->options.limits.stream_bytes) {
+  if (queue_.size() > core_->options.limits.stream_bytes) {
     connection_->break_off_locked();
     return;
   }
+  if (held_ == 0) held_since_ = Clock::now();
   queue_.push(bytes);
-  hold_locked(bytes.size());
+  held_ += bytes.size();
+  core_->unsent.hold(bytes.size());
   connection_->wake_locked();
 }
 

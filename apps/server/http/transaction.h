@@ -2,6 +2,7 @@
 // thread uses; the rest belongs to libmicrohttpd's thread until the request is handed over.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,13 +17,17 @@ namespace octet::server::http {
 // What a stream's reader has not taken yet.
 class StreamQueue {
  public:
-  size_t size() const { return bytes_.size() - taken_; }
-  void push(std::string_view bytes) { bytes_ += bytes; }
-  size_t take(char* into, size_t room);
+  size_t size() const { return size_; }
+  void push(std::string_view bytes);
+  struct Taken {
+    size_t bytes = 0, freed = 0;  // what was written in one piece is freed when all of it is taken
+  };
+  Taken take(char* into, size_t room);
 
  private:
-  std::string bytes_;
-  size_t taken_ = 0;
+  std::deque<std::string> pieces_;  // none is empty
+  size_t size_ = 0;
+  size_t taken_ = 0;  // of the first
 };
 
 class Transaction : public std::enable_shared_from_this<Transaction> {
@@ -51,6 +56,12 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   void stream_end(bool complete);
 
   void note_status_locked(int status) { status_ = status; }
+  // What its client has not taken yet, and since when there is something.
+  struct Waiting {
+    uint64_t bytes = 0;
+    Clock::time_point since = {};
+  };
+  Waiting waiting_locked() const;
 
  private:
   struct OpenStream {
@@ -67,9 +78,7 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   static ssize_t read_stream(void* self, uint64_t position, char* into, size_t room);
   ssize_t read_stream(char* into, size_t room);
   ssize_t close_locked(ssize_t reason);
-  void hold_locked(uint64_t bytes);
-  void release_locked(uint64_t bytes);
-  bool is_too_much_unsent() const;
+  void release_answer_locked();
 
   const std::shared_ptr<Connection> connection_;
   const std::shared_ptr<Core> core_;
@@ -90,7 +99,10 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   std::function<void()> gone_;
   int status_ = 0;
   uint64_t sent_ = 0;  // of the body
-  uint64_t held_ = 0;  // of Core::unsent
+  // Counted in Core::unsent: an answer's body, and what is in memory of a stream.
+  std::shared_ptr<const std::string> body_;
+  uint64_t held_ = 0;
+  Clock::time_point held_since_ = {};
 };
 
 }  // namespace octet::server::http

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "octet/error.h"
+#include "server/http/transaction.h"
 
 namespace octet::server::http {
 namespace {
@@ -29,6 +30,8 @@ constexpr size_t kDrainRoom = size_t{32} << 20;
 constexpr size_t kMostDrained = 64;
 // As many at a time, so that a burst of connections does not delay what the clock says.
 constexpr int kAcceptedAtOnce = 64;
+// Of an answer or a stream: so little may wait whatever the rest, since connections are limited.
+constexpr uint64_t kSmallAnswer = uint64_t{64} << 10;
 // What the kernel may hold for a client that does not read: the rest waits here, where it counts.
 constexpr int kUnsentInKernel = 256 << 10;
 
@@ -203,10 +206,36 @@ void Watcher::read_drained(uint64_t token) {
 void Watcher::check_clocks() {
   const auto now = Clock::now();
   for (const auto& connection : connections_.all()) connection->check_clock(now);
+  end_slow_readers();
   std::erase_if(drained_, [now](const auto& each) { return now > each.second.until; });
   if (listens_) return;
   const std::lock_guard lock(mutex_);
   listens_ = listening_.get() < 0 || watch(listening_.get(), EPOLLIN, kListening);
+}
+
+// Whoever has just been answered is never refused for the sake of those that do not read: when they
+// hold too much together, those that have had longest to take it end.
+void Watcher::end_slow_readers() {
+  const uint64_t most = core_->options.limits.unsent_bytes;
+  if (core_->unsent.bytes() <= most) return;
+  struct Reader {
+    Clock::time_point since;
+    std::shared_ptr<Connection> connection;
+  };
+  std::vector<Reader> readers;
+  for (const auto& connection : connections_.all()) {
+    const std::lock_guard lock(connection->mutex);
+    if (connection->broken || connection->transaction == nullptr) continue;
+    const Transaction::Waiting waiting = connection->transaction->waiting_locked();
+    if (waiting.bytes > kSmallAnswer) readers.push_back({waiting.since, connection});
+  }
+  if (readers.empty()) return;
+  // One at a time: it may share what it holds, and only its end shows what is free then.
+  const auto oldest = std::ranges::min_element(readers, {}, &Reader::since);
+  const std::lock_guard lock(oldest->connection->mutex);
+  const auto& transaction = oldest->connection->transaction;
+  if (transaction == nullptr || transaction->waiting_locked().since != oldest->since) return;
+  oldest->connection->break_off_locked();
 }
 
 }  // namespace octet::server::http

@@ -45,6 +45,7 @@ class Watcher {
   void take_over();
   void read_drained(uint64_t token);
   void check_clocks();
+  void end_slow_readers();
   bool watch(int fd, uint32_t events, uint64_t token);
   void wake();
 

@@ -61,6 +61,15 @@ struct Api::State : Context {
                         {"Access-Control-Max-Age", "600"}}};
   }
 
+  // For the log: empty, too, for a key that is none of this server's.
+  std::string name_of_client(const http::Request& head) const {
+    try {
+      return client_name(access, head);
+    } catch (const Refused&) {
+      return {};
+    }
+  }
+
   // Throws Refused for who may not ask.
   void check_caller(const http::Request& head) const {
     if (!is_own_host(access, head)) {
@@ -170,9 +179,11 @@ void Api::done(const http::Request& head, int status, uint64_t bytes, double sec
   if (!state_->options.log) return;
   // Those that machines ask for all the time would hide the others.
   const bool is_routine = route == "/health" || route == "/ready" || route == "/metrics";
+  const std::string key = state_->name_of_client(head);
   state_->options.log(
       {.level = is_routine ? log::Level::debug : log::Level::info,
-       .sentence = fmt::format("{} {} {} {:.1f} ms", head.method, head.path, status, 1e3 * seconds),
+       .sentence = fmt::format("{} {} {} {:.1f} ms{}{}", head.method, head.path, status,
+                               1e3 * seconds, key.empty() ? "" : " by ", key),
        .request_id = head.id,
        .fields = {{"method", head.method},
                   {"path", head.path},
@@ -180,7 +191,8 @@ void Api::done(const http::Request& head, int status, uint64_t bytes, double sec
                   {"status", std::to_string(status)},
                   {"bytes", std::to_string(bytes)},
                   {"ms", fmt::format("{:.1f}", 1e3 * seconds)},
-                  {"peer", head.peer}}});
+                  {"peer", head.peer},
+                  {"key", key}}});
 }
 
 }  // namespace octet::server

@@ -27,9 +27,15 @@ AnswerCounts::Counts AnswerCounts::all() const {
   return counts_;
 }
 
+void LastPreviews::begin(const std::string& job) {
+  const std::lock_guard lock(mutex_);
+  previews_.emplace(job, nullptr);
+}
+
 void LastPreviews::keep(const std::string& job, http::Bytes png) {
   const std::lock_guard lock(mutex_);
-  previews_[job] = std::move(png);
+  const auto at = previews_.find(job);
+  if (at != previews_.end()) at->second = std::move(png);
 }
 
 void LastPreviews::forget(const std::string& job) {
@@ -81,6 +87,16 @@ void Context::guarded(const CallPtr& call, const std::function<void()>& work) {
     fail_unexpectedly(error.what());
   } catch (...) {
     fail_unexpectedly("an exception of no known type");
+  }
+}
+
+void Context::unattended(const std::function<void()>& work) const {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    log(log::Level::warning, error.what(), "");
+  } catch (...) {
+    log(log::Level::warning, "an exception of no known type", "");
   }
 }
 

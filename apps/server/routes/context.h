@@ -32,7 +32,8 @@ class AnswerCounts {
 // The last preview of each job of /sdapi/v1/txt2img, for those who ask for progress.
 class LastPreviews {
  public:
-  void keep(const std::string& job, http::Bytes png);
+  void begin(const std::string& job);
+  void keep(const std::string& job, http::Bytes png);  // nothing before begin(), or after forget()
   void forget(const std::string& job);
   http::Bytes of(const std::string& job) const;  // null: none
 
@@ -48,6 +49,8 @@ struct Context {
   void log(log::Level level, const std::string& sentence, const std::string& request_id) const;
   // Runs it; what it throws becomes the answer.
   void guarded(const CallPtr& call, const std::function<void()>& work);
+  // The same for what nobody waits for: it becomes a line of the log.
+  void unattended(const std::function<void()>& work) const;
 
   Service& service;
   const ApiOptions options;

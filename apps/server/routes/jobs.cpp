@@ -13,7 +13,7 @@ namespace octet::server {
 namespace {
 
 constexpr int64_t kUsualList = 50, kLongestList = 1000;
-constexpr size_t kLongList = size_t{4} << 20;  // bytes of the requests in it; at least one job
+constexpr size_t kLongList = size_t{4} << 20;  // bytes; at least one job
 
 std::shared_ptr<Job> job_of(const Context& context, const Call& call) {
   auto job = context.service.find(call.part(0), call.key());
@@ -62,11 +62,6 @@ size_t list_begin(const std::vector<std::shared_ptr<Job>>& jobs, const std::stri
          "job_not_found");
 }
 
-size_t request_bytes(const Job& job) {
-  const JobSpec& spec = job.spec();
-  return spec.prompt.size() + spec.picture.caption.size() + spec.picture.negative.size();
-}
-
 void list_jobs(Context& context, const CallPtr& call) {
   const auto length = static_cast<size_t>(list_length(call->request()));
   const auto jobs = context.service.jobs_of(call->key());
@@ -74,7 +69,7 @@ void list_jobs(Context& context, const CallPtr& call) {
   Json data = Json::array();
   for (; at < jobs.size() && data.size() < length && bytes < kLongList; ++at) {
     data.push_back(job_json(context.service, *jobs[at]));
-    bytes += request_bytes(*jobs[at]);
+    bytes += to_line(data.back()).size();
   }
   call->json(200, {{"object", "list"}, {"data", std::move(data)}, {"has_more", at < jobs.size()}});
 }

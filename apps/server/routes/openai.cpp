@@ -34,14 +34,15 @@ Json images_json(const Context& context, const Call& call, const ImageRequest& r
     entry["seed"] = picture.seed;
     data.push_back(std::move(entry));
   }
-  return {{"created", static_cast<int64_t>(view.created_at)},
-          {"data", std::move(data)},
-          {"output_format", word_of(spec.format)},
-          {"size", size_text(spec.size)},
-          {"quality", request.quality},
-          {"background", "opaque"},
-          {"usage", usage_json(job, request.token_side)},
-          {"octet", {{"job", job.id()}, {"warnings", spec.warnings}}}};
+  return {
+      {"created", static_cast<int64_t>(view.created_at)},
+      {"data", std::move(data)},
+      {"output_format", word_of(spec.format)},
+      {"size", size_text(spec.size)},
+      {"quality", request.quality},
+      {"background", "opaque"},
+      {"usage", usage_json(spec, static_cast<int>(std::ssize(view.pictures)), request.token_side)},
+      {"octet", {{"job", job.id()}, {"warnings", spec.warnings}}}};
 }
 
 void answer_images(Context& context, const CallPtr& call, const ImageRequest& request,
@@ -74,13 +75,10 @@ void generate_images(Context& context, const CallPtr& call) {
 
 }  // namespace
 
-Json usage_json(const Job& job, int token_side) {
-  const JobView view = job.view();
-  const PictureSize size = job.spec().size;
+Json usage_json(const JobSpec& spec, int pictures, int token_side) {
   const int64_t side = std::max(token_side, 1);
-  const int64_t text = view.report ? view.report->text_tokens : 0;
-  const int64_t image =
-      (size.width / side) * (size.height / side) * static_cast<int64_t>(view.pictures.size());
+  const int64_t text = spec.text_tokens;
+  const int64_t image = (spec.size.width / side) * (spec.size.height / side) * pictures;
   return {{"input_tokens", text},
           {"input_tokens_details", {{"text_tokens", text}, {"image_tokens", 0}}},
           {"output_tokens", image},
@@ -104,7 +102,9 @@ void cancel_with_client(Context& context, const CallPtr& call,
   };
   // A job that waits ends in here, which is written to the journal: no thread that serves
   // connections may wait for a disk.
-  call->on_gone([&context, cancel] { context.executor.post(cancel); });
+  call->on_gone([&context, cancel] {
+    context.executor.post([&context, cancel] { context.unattended(cancel); });
+  });
 }
 
 void add_openai_routes(Context& context) {

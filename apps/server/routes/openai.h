@@ -37,7 +37,7 @@ int preview_every(int steps, int partial_images);
 // Text fit for a header: names that are none become "?", since a client may have written anything.
 std::string ignored_header(const std::vector<std::string>& names);
 
-Json usage_json(const Job& job, int token_side);
+Json usage_json(const JobSpec& spec, int pictures, int token_side);
 // What happened to a job without pictures, for a client that waits for them.
 Failure failure_of(const JobView& view);
 

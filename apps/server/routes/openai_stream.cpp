@@ -25,6 +25,7 @@ class ImageStream {
   void take(const JobEvent& event) {
     switch (event.kind) {
       case JobEvent::Kind::preview: return take_preview(event.preview);
+      case JobEvent::Kind::picture: return take_picture(event.picture);
       case JobEvent::Kind::ended: return take_end();
       default: return;
     }
@@ -56,19 +57,16 @@ class ImageStream {
 
   void take_end() {
     const JobView view = job_->view();
-    if (view.state == JobState::completed) {
-      for (const FinishedPicture& picture : view.pictures) take_picture(picture);
-    } else {
+    if (view.state != JobState::completed) {
       write("error", {{"error", error_json(failure_of(view))}});
     }
     stream_->end();
   }
 
-  // Only now is it known what all of them took.
   void take_picture(const FinishedPicture& picture) {
     constexpr const char* kType = "image_generation.completed";
     Json json = event_json(kType, *picture.file, picture.format);
-    json["usage"] = usage_json(*job_, token_side_);
+    json["usage"] = usage_json(job_->spec(), 1, token_side_);
     json["image_index"] = picture.index;
     json["seed"] = picture.seed;
     json["octet"] = {{"job", job_->id()}, {"warnings", job_->spec().warnings}};

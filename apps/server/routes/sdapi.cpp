@@ -74,6 +74,7 @@ void text_to_image(Context& context, const CallPtr& call) {
   auto request = std::make_shared<TextToImage>(
       read_text_to_image(context.service.options().limits, context.service.info(), *call));
   const std::shared_ptr<Job> job = submit(context, request->spec);
+  context.previews.begin(job->id());
   const auto follower = context.followers.follow(job, 0);
   cancel_with_client(context, call, follower,
                      [&context, id = job->id()] { context.previews.forget(id); });

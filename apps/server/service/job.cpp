@@ -6,6 +6,14 @@
 
 namespace octet::server {
 
+namespace {
+
+// Ids of events from before a restart are smaller, so that a client who followed the job is told
+// its end, whichever event it saw last.
+constexpr uint64_t kBeforeRestart = uint64_t{1} << 32;
+
+}  // namespace
+
 double now_s() {
   using std::chrono::system_clock;
   return std::chrono::duration<double>(system_clock::now().time_since_epoch()).count();
@@ -40,6 +48,7 @@ std::shared_ptr<Job> Job::former(std::string id, JobSpec spec, double created_at
                                  std::optional<Failure> why) {
   auto job = std::make_shared<Job>(std::move(id), std::move(spec));
   job->view_.created_at = created_at;
+  job->last_event_ = kBeforeRestart;
   job->end(state, std::move(why), nullptr);
   return job;
 }

@@ -65,6 +65,8 @@ struct JobSpec {
   PictureSize size = {};
   int steps = 0;
   std::string preset = {};
+  int text_tokens = 0;
+  double estimate_s = -1;  // of rendering, by what its engine had measured then; negative: unknown
 };
 
 // What went wrong, in the words of OpenAI's error objects.

@@ -84,6 +84,8 @@ JobSpec Service::State::read(JobSpec spec) const {
     for (const Sentence& each : checked.warnings()) spec.warnings.push_back(each.text());
     spec.size = checked.size();
     spec.steps = checked.steps();
+    spec.text_tokens = checked.text_tokens();
+    spec.estimate_s = engine.estimate(checked).seconds;
     spec.preset = picture.preset.empty() ? engine.info().presets.front().name : picture.preset;
     check_limit(spec.steps, limits.steps, picture.steps > 0 ? "steps" : "preset", "steps");
     check_limit(int64_t{spec.size.width} * spec.size.height, limits.pixels, "size", "pixels");
@@ -127,23 +129,48 @@ void Service::State::refuse_if_full(const JobSpec& spec) const {
                  .retry_after_s = static_cast<int>(std::ceil(retry_after_s()))}};
 }
 
-double Service::State::work_running() const {
-  double work = 0;
-  for (const auto& [id, job] : running) {
-    const RenderProgress now = job->view().progress;
-    const bool counts_steps = now.stage == Stage::denoise && now.total > 0;
-    const double done =
-        counts_steps ? static_cast<double>(now.done) / static_cast<double>(now.total) : 0;
-    work += work_of(job->spec()) * (1 - done);
+void Service::State::note_time(const JobSpec& spec, double seconds) {
+  constexpr double kNewest = 0.3;
+  const auto follow = [&](double& mean, double newest) {
+    mean = mean == 0 ? newest : (1 - kNewest) * mean + kNewest * newest;
+  };
+  follow(seconds_per_work, seconds / work_of(spec));
+  if (spec.estimate_s > 0) follow(beside_estimate, seconds / spec.estimate_s);
+}
+
+double Service::State::seconds_of(const JobSpec& spec) const {
+  if (spec.estimate_s > 0) return spec.estimate_s * (beside_estimate > 0 ? beside_estimate : 1);
+  return seconds_per_work > 0 ? work_of(spec) * seconds_per_work : -1;
+}
+
+double Service::State::seconds_left(const Job& job) const {
+  const JobView view = job.view();
+  if (view.progress.eta_s >= 0) return view.progress.eta_s;
+  const double all = seconds_of(job.spec());
+  return all < 0 ? -1 : std::max(all - (now_s() - view.started_at), 0.0);
+}
+
+double Service::State::seconds_until(const Job& last) const {
+  double sum = 0;
+  bool is_known = true;
+  const auto add = [&](double seconds) {
+    is_known = is_known && seconds >= 0;
+    sum += seconds;
+  };
+  for (const auto& [id, job] : running) add(seconds_left(*job));
+  for (const auto& job : queue.order()) {
+    add(seconds_of(job->spec()));
+    if (job.get() == &last) break;
   }
-  return work;
+  return is_known ? sum / static_cast<double>(workers.size()) : -1;
 }
 
 // Until the next job is taken from the queue.
 double Service::State::retry_after_s() const {
   constexpr double kLeast = 1, kMost = 600;
-  const double seconds = work_running() * seconds_per_work / static_cast<double>(workers.size());
-  return std::clamp(seconds, kLeast, kMost);
+  double seconds = 0;
+  for (const auto& [id, job] : running) seconds += std::max(seconds_left(*job), 0.0);
+  return std::clamp(seconds / static_cast<double>(workers.size()), kLeast, kMost);
 }
 
 }  // namespace octet::server

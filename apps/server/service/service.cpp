@@ -134,16 +134,10 @@ int Service::position(const Job& job) const {
 }
 
 double Service::eta_s(const Job& job) const {
-  const JobView view = job.view();
-  if (view.state == JobState::running) return view.progress.eta_s;
+  const JobState now = job.state();
   const std::lock_guard lock(state_->mutex);
-  const int position = state_->queue.position(job);
-  if (position == 0 || state_->seconds_per_work == 0) return -1;
-  double work = state_->work_running();
-  for (int i = 0; i < position; ++i) {
-    work += work_of(state_->queue.order()[static_cast<size_t>(i)]->spec());
-  }
-  return work * state_->seconds_per_work / static_cast<double>(state_->workers.size());
+  if (now == JobState::running) return state_->seconds_left(job);
+  return state_->queue.position(job) > 0 ? state_->seconds_until(job) : -1;
 }
 
 double Service::retry_after_s() const {

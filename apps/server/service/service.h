@@ -44,6 +44,8 @@ struct ServiceOptions {
   size_t keep_bytes = size_t{1} << 30;  // of all results
   std::string state_folder;             // with the journal; empty: jobs do not survive a restart
   bool warm_up = true;                  // a few steps are rendered before the first job
+  // When a job has ended; on the thread that ends it.
+  std::function<void(const Job&)> ended;
   // What only the operator sees, with the request's id or "".
   std::function<void(log::Level, const std::string& line, const std::string& request_id)> log;
 };

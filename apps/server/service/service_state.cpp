@@ -43,9 +43,7 @@ Service::State::State(ServiceOptions given) : options(std::move(given)) {
                           counts.int8_linears = static_cast<uint64_t>(linears.int8);
                           counts.all_linears = static_cast<uint64_t>(
                               linears.int8 + linears.protected_ + linears.floating + linears.fake);
-                          const double each = seconds / work_of(job.spec());
-                          seconds_per_work =
-                              seconds_per_work == 0 ? each : 0.7 * seconds_per_work + 0.3 * each;
+                          note_time(job.spec(), seconds);
                         },
                     .log = options.log};
   for (const std::string& device : options.devices) {
@@ -198,6 +196,7 @@ void Service::State::note_end(Job& job) {
     if (view.state == JobState::cancelled) ++counts.cancelled;
   }
   changed.notify_all();
+  if (options.ended) options.ended(job);
   sweep();
 }
 
@@ -242,16 +241,25 @@ void Service::State::sweep() {
     }
   }
   for (const std::string& id : expired) forget(id);
-  const auto forget_of_most = [&](auto amount) {
-    const auto most =
-        std::ranges::max_element(ended, {}, [&](const auto& each) { return amount(each.second); });
-    forget(std::string(most->second.jobs.front().job->id()));
+  // A key's only one is spared as long as others can go: its client may not have seen it yet.
+  const auto forget_oldest = [&](size_t limit, auto amount) {
+    std::pair<bool, double> lowest;
+    const Job* first = nullptr;
+    for (const auto& [key, kept] : ended) {
+      const bool is_spared = kept.jobs.size() == 1 || amount(kept) <= limit / ended.size();
+      const Job& job = *kept.jobs.front().job;
+      const std::pair<bool, double> rank(is_spared, job.view().ended_at);
+      if (first != nullptr && rank >= lowest) continue;
+      lowest = rank;
+      first = &job;
+    }
+    forget(std::string(first->id()));
   };
   while (ended_bytes > options.keep_bytes) {
-    forget_of_most([](const Kept& kept) { return kept.bytes; });
+    forget_oldest(options.keep_bytes, [](const Kept& kept) { return kept.bytes; });
   }
   while (ended_count > kMostKept) {
-    forget_of_most([](const Kept& kept) { return kept.jobs.size(); });
+    forget_oldest(kMostKept, [](const Kept& kept) { return kept.jobs.size(); });
   }
 }
 

@@ -19,7 +19,7 @@
 
 namespace octet::server {
 
-// Steps times pixels of all pictures, in millions: what waiting and rendering are reckoned by.
+// Steps times pixels of all pictures, in millions: what keys' shares are reckoned by.
 double work_of(const JobSpec& spec);
 std::string new_job_id(const std::string& server);
 
@@ -28,8 +28,8 @@ struct Service::State {
   ~State();
 
   // Jobs that may be asked for: all that wait or run, and those that have ended until they are too
-  // old or too many. If they are too many, those of the key that keeps most go first: one client
-  // cannot drive out the results of another.
+  // old or too many. If they are too many, the oldest of the keys that keep more than their share
+  // go first: one client cannot drive out the results of another.
   // The job that is in the table then: another if a request with the same key came first.
   std::shared_ptr<Job> add(const std::shared_ptr<Job>& job);
   void note_end(Job& job);
@@ -47,8 +47,12 @@ struct Service::State {
   std::shared_ptr<Job> upcoming();
   std::shared_ptr<Job> earlier(const JobSpec& spec) const;  // under the lock
   void refuse_if_full(const JobSpec& spec) const;           // under the lock
-  double work_running() const;                              // likewise: what is left of it
   double retry_after_s() const;                             // likewise
+  // Likewise; negative: unknown, as nothing of the kind was measured yet.
+  double seconds_of(const JobSpec& spec) const;         // of rendering
+  double seconds_left(const Job& job) const;            // of one that runs
+  double seconds_until(const Job& last) const;          // until this one, which waits, has ended
+  void note_time(const JobSpec& spec, double seconds);  // likewise: one was rendered
   double weight_of(const std::string& key) const {
     return options.weight ? options.weight(key) : 1;
   }
@@ -76,6 +80,7 @@ struct Service::State {
   std::map<std::pair<std::string, std::string>, std::weak_ptr<Job>> idempotent;
   ServiceCounts counts;
   double seconds_per_work = 0;  // as measured; 0: unknown
+  double beside_estimate = 0;   // what jobs took, of the engine's estimate; 0: unknown
   bool draining = false, ending = false;
   std::unique_ptr<Journal> journal;
   std::mutex journal_mutex;
