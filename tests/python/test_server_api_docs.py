@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import os
 import re
@@ -15,6 +16,8 @@ from serving import server  # noqa: F401
 PAGE = (REPOSITORY / "docs" / "server_api.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```", PAGE, re.M | re.S)
 WRITTEN = "http://127.0.0.1:8642"
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+SERVE = re.compile(r"octet serve\b[^`#|]*")
 
 
 def test_there_are_examples() -> None:
@@ -34,6 +37,29 @@ def test_an_example_runs(server, tmp_path, kind, text) -> None:
     assert done.stdout
     for file in tmp_path.iterdir():
         assert file.read_bytes().startswith(b"\x89PNG"), file
+
+
+def test_the_example_of_the_readme_runs(server) -> None:
+    pytest.importorskip("openai", reason="the package openai is not installed")
+    (text,) = (block for block in re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
+               if "import OpenAI" in block)
+    # The model that it names is the one that the command before it starts.
+    (model,) = re.findall(r'model="([^"]+)"', text)
+    assert f"`octet serve --model {model} " in README
+    exec(text.replace(WRITTEN, server.url), given := {})
+    assert base64.b64decode(given["picture"]).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/serve.md", "docs/deploy.md",
+                                  "docs/troubleshooting.md", "SECURITY.md"])
+def test_pages_start_the_server_with_flags_that_it_has(built_program, name: str) -> None:
+    page = (REPOSITORY / name).read_text(encoding="utf-8")
+    usage = subprocess.run([built_program("octet"), "serve", "--help"], capture_output=True,
+                           text=True).stdout
+    known = set(re.findall(r"--[a-z][a-z-]*", usage))
+    lines = SERVE.findall(page)
+    assert lines
+    assert {flag for line in lines for flag in re.findall(r"--[a-z][a-z-]*", line)} <= known
 
 
 def test_every_route_is_named(server) -> None:
