@@ -119,7 +119,11 @@ def keep_pictures(page: Any, *pictures: dict[str, Any]) -> None:
 def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as play:
         # Its sandbox needs rights that a container does not have; the only page it sees is ours.
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        # Scrollbars take room, as they do for most people with a mouse.
+        browser = play.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"],
+            ignore_default_args=["--hide-scrollbars"],
+        )
         yield browser
         browser.close()
 

@@ -7,8 +7,8 @@ import { templatesFor } from "./templates.js";
 // The layout of a caption in small.
 function thumbnail({ caption, paper = [] }) {
   const { background, elements } = caption.compositional_deconstruction;
-  const view = h("span", { class: "layout" });
   const [from, to] = background.match(/#[0-9A-F]{6}/g) ?? paper;
+  const view = h("span", { class: `layout ${from ? "painted" : ""}` });
   if (from) view.style.background = `linear-gradient(${from}, ${to ?? from})`;
   for (const { type, bbox, color_palette: palette, text, desc } of elements) {
     const [top, left, bottom, right] = bbox.map((side) => side / 10);
