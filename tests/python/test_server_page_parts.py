@@ -1,10 +1,11 @@
 """What the page is made of: its files, its reading of JSON and of pictures, what it tells of the
-small model, the gallery, the key of a server, and how it all fits."""
+small model, the gallery, the key of a server, and its LoRAs."""
 
 from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 import struct
 import zlib
@@ -284,40 +285,48 @@ def test_a_server_that_wants_a_key(browser: Any, tmp_path: Path) -> None:
         visitor.context.close()
 
 
-# What fingers would miss, or what shows less than it says.
-SMALL_OR_CLIPPED = """least => [...document.querySelectorAll(
-    "button:not(.link), .segments label, summary, input[type=color]")]
-  .filter((each) => each.checkVisibility())
-  .filter((each) => {
-    const { width, height } = each.getBoundingClientRect();
-    return Math.min(width, height) < least || each.scrollWidth > each.clientWidth + 1;
-  }).map((each) => each.outerHTML)"""
+def safetensors(tensors: dict[str, list[int]]) -> bytes:
+    """A file of these shapes, all zeros."""
+    header: dict[str, Any] = {}
+    size = 0
+    for name, shape in tensors.items():
+        end = size + 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [size, end]}
+        size = end
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(size)
 
 
-@pytest.mark.parametrize("width", [320, 390, 820, 1440])
-def test_everything_fits_and_has_a_name(browser: Any, server: Server, width: int) -> None:
-    visitor = Visitor(browser, server.url, viewport={"width": width, "height": 844})
-    page = visitor.page
-    visitor.visit("Poster")
-    for view in ("picture", "describe", "settings", "json", "gallery"):
-        button = page.locator(f".views [data-view={view}]")
-        if button.is_visible():
-            button.click()
-        if view == "describe":
-            page.locator(".element .head").first.click()
-        assert page.locator("html").evaluate("page => page.scrollWidth - innerWidth") <= 0
-        assert page.evaluate(SMALL_OR_CLIPPED, 32 if width <= 390 else 24) == []
-        tree = page.locator("body").aria_snapshot()
-        # A control without a name is a line that ends with its role.
-        bare = re.findall(r"^\s*- (?:button|textbox|spinbutton|radio|slider|checkbox|combobox)"
-                          r"(?: \[[^\]]*\])*:?$", tree, re.MULTILINE)
-        assert bare == [], tree
-    assert re.search(r'button "Text 1, .HELLO., 9 % from the left, 7 % from the top', tree) or (
-        width <= 390
-    )
-    if width > 390:
-        page.locator("#render").focus()
-        page.keyboard.press("Tab")  # to the views, then to what they show
-        expect(page.locator(".views button:visible").first).to_be_focused()
-    visitor.context.close()
-    assert visitor.errors == []
+def test_a_lora_is_chosen(browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "ink.safetensors"
+    linear = "transformer.layers.0.attention.o"
+    file.write_bytes(safetensors(
+        {f"{linear}.lora_A.weight": [2, 512], f"{linear}.lora_B.weight": [512, 2]}))
+    long = "a_name_that_does_not_fit_into_a_line"
+    with serving("--lora", f"ink={file}", "--lora", f"{long}={file}") as server:
+        visitor = Visitor(browser, server.url)
+        page = visitor.page
+        visitor.visit("Product")
+        visitor.set_steps(1)
+        strength = page.get_by_label("Strength of ink")
+        expect(strength).to_be_disabled()
+        page.get_by_role("checkbox", name="ink").check()
+        strength.fill("0.5")
+        row = page.locator(".lora", has=strength)
+        expect(row.locator("output")).to_have_text("0.50")
+        name = page.locator(".lora label", has_text=long)
+        assert name.evaluate("label => label.scrollWidth <= label.clientWidth")
+        with page.expect_request(re.compile("/v1/jobs$")) as asked:
+            visitor.render()
+        assert asked.value.post_data_json["lora"] == [{"name": "ink", "strength": 0.5}]
+        visitor.wait_for_picture()
+        page.locator(".thumb").click()
+        expect(page.locator(".picture-dialog dl")).to_contain_text("LoRAsink \u00d7 0.5")
+        page.keyboard.press("Escape")
+        page.get_by_role("checkbox", name="ink").uncheck()
+        page.locator(".thumb").click()
+        page.get_by_role("button", name="Load into editor").click()
+        expect(page.get_by_role("checkbox", name="ink")).to_be_checked()
+        expect(strength).to_have_value("0.5")
+        visitor.context.close()
+        assert visitor.errors == []
