@@ -59,6 +59,22 @@ def test_two_keys_do_not_see_each_others_jobs(guarded) -> None:
     assert guarded.submit(key=BEN, steps=1, headers={"Idempotency-Key": "one"})["id"] != job["id"]
 
 
+def test_a_link_shows_its_pictures_without_a_key(guarded) -> None:
+    asked = {"prompt": PROMPT, "steps": 1, "n": 2, "response_format": "url"}
+    answer = guarded.post("/v1/images/generations", asked, key=ANNA).json
+    path, second = (each["url"].removeprefix(guarded.url) for each in answer["data"])
+    assert guarded.get(path).body.startswith(b"\x89PNG") and guarded.get(second).status == 200
+    plain, ticket = path.split("?ticket=")
+    assert guarded.get(plain).status == 401
+    assert guarded.get(plain + "?ticket=" + ticket[:-1]).status == 401
+    assert guarded.get(path, key=BEN).status == 404, "who says who they are is judged by that"
+    job, of_ben = plain.rsplit("/", 2)[0], guarded.submit(key=BEN, steps=1)
+    assert guarded.get(f"{job}?ticket={ticket}").status == 401
+    assert guarded.get(f"/v1/jobs/{of_ben['id']}/pictures/0?ticket={ticket}").status == 401
+    guarded.finished(of_ben, key=BEN)
+    assert ticket not in "".join(guarded.log)
+
+
 def test_a_full_queue_says_when_to_come_back(guarded) -> None:
     jobs = [guarded.submit(key=ANNA, steps=100)]
     guarded.wait_until(

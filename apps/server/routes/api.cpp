@@ -91,10 +91,22 @@ struct Api::State : Context {
            "method_not_allowed");
   }
 
+  // Whose request it is; empty: anybody's. Throws Refused (401).
+  std::string caller(const RouteMatch& found, const http::Request& head) const {
+    if (!needs_key(*found.route)) return {};
+    const std::string* const ticket = head.parameter("ticket");
+    if (found.route->takes_ticket && ticket != nullptr && head.header("authorization") == nullptr) {
+      if (const auto job = service.find_by_ticket(found.parts.front(), *ticket)) {
+        return job->spec().key;
+      }
+    }
+    return client_name(access, head);
+  }
+
   RouteMatch admitted(const http::Request& head) const {
     check_caller(head);
     RouteMatch found = match(head);
-    if (needs_key(*found.route)) client_name(access, head);
+    caller(found, head);
     if (head.method == "POST" && has_body(head) && !is_json(head)) {
       refuse(415, "the header `Content-Type` is not application/json", {}, "wrong_content_type");
     }
@@ -151,8 +163,7 @@ void Api::handle(const std::shared_ptr<http::Exchange>& exchange) {
     }
     RouteMatch found = state_->admitted(request);
     route = found.route;
-    const bool is_known = state_->needs_key(*route);
-    const std::string key = !is_known ? "" : client_name(state_->access, request);
+    const std::string key = state_->caller(found, request);
     call = std::make_shared<Call>(exchange, key, std::move(found.parts), state_->always(request));
   } catch (const Refused& why) {
     return answer_at_once(state_->refused(request, why.failure));

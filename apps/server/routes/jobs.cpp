@@ -120,7 +120,10 @@ void add_job_routes(Context& context) {
   add("GET", "/v1/jobs", list_jobs);
   add("GET", "/v1/jobs/{}", show_job);
   add("DELETE", "/v1/jobs/{}", delete_job);
-  add("GET", "/v1/jobs/{}/pictures/{}", send_picture);
+  context.router.add({.method = "GET",
+                      .pattern = "/v1/jobs/{}/pictures/{}",
+                      .takes_ticket = true,
+                      .answer = [&context](auto& c) { send_picture(context, c); }});
 }
 
 }  // namespace octet::server

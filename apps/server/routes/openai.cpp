@@ -16,7 +16,9 @@ std::string link_to(const Context& context, const Call& call, const Job& job, in
     const std::string* const host = call.request().header("host");
     start = (context.options.tls ? "https://" : "http://") + (host ? *host : "localhost");
   }
-  return start + picture_path(job, index);
+  // Such links are given to browsers, which have no key.
+  const std::string ticket = context.access.keys != nullptr ? "?ticket=" + job.ticket() : "";
+  return start + picture_path(job, index) + ticket;
 }
 
 Json images_json(const Context& context, const Call& call, const ImageRequest& request,

@@ -20,6 +20,8 @@ struct Route {
   std::string pattern;
   Place place = Place::executor;
   bool open = false;  // needs no key
+  // `?ticket=` of the job that is the path's first part stands for its key.
+  bool takes_ticket = false;
   std::function<void(const CallPtr&)> answer;
 };
 

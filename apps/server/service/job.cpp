@@ -1,6 +1,9 @@
 #include "server/service/job.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -13,6 +16,19 @@ namespace {
 constexpr uint64_t kBeforeRestart = uint64_t{1} << 32;
 
 }  // namespace
+
+std::string random_word() {
+  constexpr char kDigits[] = "0123456789abcdefghjkmnpqrstvwxyz";
+  std::array<uint8_t, 26> random{};
+  size_t have = 0;
+  while (have < random.size()) {
+    const ssize_t got = ::getrandom(random.data() + have, random.size() - have, 0);
+    if (got > 0) have += static_cast<size_t>(got);
+  }
+  std::string word;
+  for (const uint8_t each : random) word += kDigits[each % 32];
+  return word;
+}
 
 double now_s() {
   using std::chrono::system_clock;
@@ -38,7 +54,8 @@ class Job::Subscription : public std::enable_shared_from_this<Job::Subscription>
   Tell tell_;
 };
 
-Job::Job(std::string id, JobSpec spec) : id_(std::move(id)), spec_(std::move(spec)) {
+Job::Job(std::string id, JobSpec spec)
+    : id_(std::move(id)), ticket_(random_word()), spec_(std::move(spec)) {
   view_.id = id_;
   view_.created_at = now_s();
   append({.kind = JobEvent::Kind::queued});

@@ -18,6 +18,8 @@
 
 namespace octet::server {
 
+// Letters and digits that nobody can guess.
+std::string random_word();
 // Seconds since 1970.
 double now_s();
 
@@ -129,6 +131,8 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   const std::string& id() const { return id_; }
+  // Whoever has it may fetch the pictures without the key.
+  const std::string& ticket() const { return ticket_; }
   const JobSpec& spec() const { return spec_; }
   JobState state() const;
   JobView view() const;
@@ -179,7 +183,7 @@ class Job {
   void wake();                  // without it
   std::vector<JobEventPtr> events_after(uint64_t last) const;
 
-  const std::string id_;
+  const std::string id_, ticket_;
   const JobSpec spec_;
   std::stop_source stop_;
   mutable std::mutex mutex_;

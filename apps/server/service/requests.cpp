@@ -1,6 +1,4 @@
 // What becomes of a request before it is a job.
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -44,19 +42,6 @@ double work_of(const JobSpec& spec) {
   constexpr double kMillion = 1e6;
   const double pixels = static_cast<double>(spec.size.width) * spec.size.height;
   return std::max(spec.steps * spec.picture.images * pixels / kMillion, 1e-3);
-}
-
-std::string new_job_id(const std::string& server) {
-  constexpr char kDigits[] = "0123456789abcdefghjkmnpqrstvwxyz";
-  uint8_t random[26];
-  size_t have = 0;
-  while (have < sizeof random) {
-    const ssize_t got = ::getrandom(random + have, sizeof random - have, 0);
-    if (got > 0) have += static_cast<size_t>(got);
-  }
-  std::string id = server + "-";
-  for (const uint8_t each : random) id += kDigits[each % 32];
-  return id;
 }
 
 JobSpec Service::State::read(JobSpec spec) const {

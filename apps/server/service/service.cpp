@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/service/failures.h"
+#include "server/service/keys.h"
 #include "server/service/service_state.h"
 
 namespace octet::server {
@@ -88,7 +89,8 @@ std::shared_ptr<Job> Service::submit(JobSpec asked) {
       }
       state.refuse_if_full(asked);
     }
-    const auto job = std::make_shared<Job>(new_job_id(state.options.name), state.read(asked));
+    const auto job =
+        std::make_shared<Job>(state.options.name + "-" + random_word(), state.read(asked));
     return state.add(job);
   } catch (const Refused&) {
     const std::lock_guard lock(state.mutex);
@@ -101,6 +103,14 @@ std::shared_ptr<Job> Service::find(const std::string& id, const std::string& key
   const std::lock_guard lock(state_->mutex);
   const auto at = state_->jobs.find(id);
   if (at == state_->jobs.end() || at->second->spec().key != key) return nullptr;
+  return at->second;
+}
+
+std::shared_ptr<Job> Service::find_by_ticket(const std::string& id,
+                                             const std::string& ticket) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto at = state_->jobs.find(id);
+  if (at == state_->jobs.end() || !same_key(at->second->ticket(), ticket)) return nullptr;
   return at->second;
 }
 

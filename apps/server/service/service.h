@@ -91,6 +91,7 @@ class Service {
   std::shared_ptr<Job> submit(JobSpec spec);
   // Null if there is none of this key.
   std::shared_ptr<Job> find(const std::string& id, const std::string& key) const;
+  std::shared_ptr<Job> find_by_ticket(const std::string& id, const std::string& ticket) const;
   std::vector<std::shared_ptr<Job>> jobs_of(const std::string& key) const;  // newest first
   void forget(const Job& job);  // one that has ended, with its results
   // Its place among those that wait, 1: the next; 0: it does not wait.

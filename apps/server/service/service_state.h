@@ -21,7 +21,6 @@ namespace octet::server {
 
 // Steps times pixels of all pictures, in millions: what keys' shares are reckoned by.
 double work_of(const JobSpec& spec);
-std::string new_job_id(const std::string& server);
 
 struct Service::State {
   explicit State(ServiceOptions options);
