@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <utility>
@@ -90,8 +91,9 @@ void read_output(Fields& fields, JobSpec& spec) {
                                               "without; png is always there",
                                               word_of(spec.format)));
   }
-  if (const auto quality = fields.integer("output_compression", 1, kHighestQuality)) {
-    spec.quality = static_cast<int>(*quality);
+  // OpenAI's clients may say 0; the formats begin at 1.
+  if (const auto quality = fields.integer("output_compression", 0, kHighestQuality)) {
+    spec.quality = std::max(static_cast<int>(*quality), 1);
   }
 }
 
