@@ -150,10 +150,13 @@ def test_everything_fits_and_has_a_name(browser: Any, server: Server, width: int
     for kind in ("note", "error"):
         page.evaluate("kind => import('/page/dom.js').then((dom) => dom.toast('No.', kind))", kind)
         looker.look(kind)
+        toast, button = (page.locator(each).bounding_box() for each in ("#toast", "#render"))
+        # Nothing keeps anybody from the button.
+        assert (toast["y"] + toast["height"] <= button["y"]
+                or button["y"] + button["height"] <= toast["y"])
     visitor.render()
     expect(page.locator("#render-note")).to_contain_text("needs mending")
     looker.look("obstacle")
-    page.locator("#toast").evaluate("toast => (toast.hidden = true)")
     if width > 390:
         page.locator("#render").focus()
         page.keyboard.press("Tab")  # to the views, then to what they show
