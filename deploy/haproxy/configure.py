@@ -68,7 +68,7 @@ def main() -> int:
         whom = f"  user {arguments.user}\n  group {arguments.user}\n"
         text = text.replace("\nglobal\n", f"\nglobal\n{whom}", 1)
         # It calls itself there, and by then it is no longer root.
-        text = text.replace('.gpus" mode 600', f'.gpus" mode 600 user {arguments.user}')
+        text = text.replace(" mode 600\n", f" mode 600 user {arguments.user}\n")
     if arguments.look_up:
         text = with_names_looked_up(text)
     sys.stdout.write(text)

@@ -203,6 +203,26 @@ def waiting(proxy: Proxy) -> int:
                          re.MULTILINE)[1])
 
 
+def test_a1111_clients_see_and_interrupt_their_own_picture(fleet: Fleet) -> None:
+    fields = {"prompt": "a red circle", "width": 256, "height": 256, "steps": 100}
+    # The third has no key, and is known by its address.
+    clients = [{"Authorization": "Bearer anna"}, {"Authorization": "Bearer bert"}, {}]
+
+    def progress_of(headers: dict) -> str:
+        page = ask(fleet.port, "GET", "/sdapi/v1/progress", None, headers)[2]
+        return json.loads(page)["state"]["job"]
+
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(ask, fleet.port, "POST", "/sdapi/v1/txt2img", fields, headers)
+                   for headers in clients]
+        wait_until(lambda: all(map(progress_of, clients)), 30, "all to be painted")
+        seen = [{progress_of(headers) for _ in range(4)} for headers in clients]
+        assert all(len(ids) == 1 for ids in seen) and len(set.union(*seen)) == 3
+        for headers in clients:
+            assert ask(fleet.port, "POST", "/sdapi/v1/interrupt", headers=headers)[0] == 200
+        assert [each.result()[0] for each in running] == [409] * 3
+
+
 def test_a_client_may_fill_its_own_part_of_the_line_alone(fleet: Fleet) -> None:
     proxy = Proxy(fleet.workers[:1], fleet.folder)
     held = []
@@ -343,7 +363,7 @@ def test_a_rolling_restart_fails_no_request(fleet: Fleet) -> None:
     with Clients(fleet.port) as clients:
         for worker in fleet.workers:
             roll(fleet.proxy.socket, worker.name, f"127.0.0.1:{worker.port}",
-                 lambda worker=worker: restart(worker), linger=0.5, seconds=60)
+                 lambda worker=worker: restart(worker), linger=2, seconds=60)
     assert clients.bad == [] and clients.good > 10
     assert all(worker.process.pid not in pids for worker in fleet.workers)
 
