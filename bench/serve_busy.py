@@ -108,7 +108,7 @@ def measure(server: Server, arguments: argparse.Namespace, seed: int) -> dict:
     least, most = map(int, arguments.bytes.split("-"))
     steps_before = server.metric("octet_step_seconds_sum")
     joules_before = server.metric("octet_joules_total")
-    rendering_before = server.metric("octet_job_render_seconds_total")
+    rendering_before = server.metric("octet_job_render_seconds_sum")
     jobs = []
     with Utilization() as utilization:
         for _ in range(arguments.jobs):
@@ -129,7 +129,7 @@ def measure(server: Server, arguments: argparse.Namespace, seed: int) -> dict:
     reports = [job["report"] for job in ended]
 
     starts = sorted(job["started_at"] for job in ended)
-    rendering = server.metric("octet_job_render_seconds_total") - rendering_before
+    rendering = server.metric("octet_job_render_seconds_sum") - rendering_before
 
     def median(name: str) -> float:
         return statistics.median(float(report[name]) for report in reports)

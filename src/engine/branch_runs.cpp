@@ -166,7 +166,7 @@ BranchRuns::Cost BranchRuns::cost() const {
     const auto text = std::ssize(tokens_of(branches_[i]));
     if (seconds_[i].empty()) continue;
     std::vector<double> ordered = seconds_[i];
-    const auto middle = ordered.begin() + std::ssize(ordered) / 2;
+    const auto middle = ordered.begin() + (std::ssize(ordered) - 1) / 2;
     std::ranges::nth_element(ordered, middle);
     sum.seconds += uses_[i].steps * *middle;
     sum.tokens += static_cast<double>(uses_[i].steps * (job_.grid.tokens() + text));

@@ -279,12 +279,15 @@ def test_metrics_are_prometheus_text(server, done) -> None:
         elif not line.startswith("# HELP "):
             sample = SAMPLE.match(line)
             assert sample, line
-            assert re.sub(r"_(sum|count)$", "", sample[1]) in known | {sample[1]}
+            assert re.sub(r"_(sum|count|bucket)$", "", sample[1]) in known | {sample[1]}
             values[sample[1] + (sample[2] or "")] = float(sample[4])
     assert values["octet_ready"] == 1
     assert values['octet_jobs_total{state="completed"}'] >= 1
     assert values["octet_step_seconds_count"] >= 3 and values["octet_seconds_per_step"] > 0
     assert values["octet_int8_linears_ratio"] == 1
+    for name in ("octet_job_wait_seconds", "octet_job_render_seconds"):
+        buckets = [values[each] for each in values if each.startswith(name + "_bucket")]
+        assert buckets == sorted(buckets) and buckets[-1] == values[name + "_count"] >= 1
     assert values['octet_device_memory_used_bytes{worker="0",device="cpu"}'] > 0
     assert values['octet_http_requests_total{route="/v1/jobs",status="202"}'] >= 1
 

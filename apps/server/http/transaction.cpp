@@ -268,7 +268,7 @@ void Transaction::release_answer_locked() {
 }
 
 Transaction::Waiting Transaction::waiting_locked() const {
-  return {held_ + (body_ ? body_->size() : 0), held_since_};
+  return {body_.get(), body_ ? body_->size() : 0, held_, held_since_};
 }
 
 void Transaction::answer(Response response) {

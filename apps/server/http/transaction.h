@@ -58,8 +58,10 @@ class Transaction : public std::enable_shared_from_this<Transaction> {
   void note_status_locked(int status) { status_ = status; }
   // What its client has not taken yet, and since when there is something.
   struct Waiting {
-    uint64_t bytes = 0;
+    const std::string* body = nullptr;  // of an answer
+    uint64_t body_bytes = 0, stream_bytes = 0;
     Clock::time_point since = {};
+    bool operator==(const Waiting&) const = default;
   };
   Waiting waiting_locked() const;
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <map>
 #include <utility>
 
 #include "octet/error.h"
@@ -217,25 +218,37 @@ void Watcher::check_clocks() {
 // hold too much together, those that have had longest to take it end.
 void Watcher::end_slow_readers() {
   const uint64_t most = core_->options.limits.unsent_bytes;
-  if (core_->unsent.bytes() <= most) return;
+  const uint64_t found = core_->unsent.bytes();
+  if (found <= most) return;
   struct Reader {
-    Clock::time_point since;
+    bool stays = true;
+    Transaction::Waiting waiting;
     std::shared_ptr<Connection> connection;
   };
   std::vector<Reader> readers;
+  std::map<const std::string*, int> with_body;
   for (const auto& connection : connections_.all()) {
     const std::lock_guard lock(connection->mutex);
-    if (connection->broken || connection->transaction == nullptr) continue;
-    const Transaction::Waiting waiting = connection->transaction->waiting_locked();
-    if (waiting.bytes > kSmallAnswer) readers.push_back({waiting.since, connection});
+    if (connection->transaction == nullptr) continue;
+    readers.push_back({!connection->broken, connection->transaction->waiting_locked(), connection});
+    ++with_body[readers.back().waiting.body];
   }
-  if (readers.empty()) return;
-  // One at a time: it may share what it holds, and only its end shows what is free then.
-  const auto oldest = std::ranges::min_element(readers, {}, &Reader::since);
-  const std::lock_guard lock(oldest->connection->mutex);
-  const auto& transaction = oldest->connection->transaction;
-  if (transaction == nullptr || transaction->waiting_locked().since != oldest->since) return;
-  oldest->connection->break_off_locked();
+  // First those that have been ended already, whose bytes libmicrohttpd has not let go yet.
+  std::ranges::sort(readers, {},
+                    [](const Reader& each) { return std::pair(each.stays, each.waiting.since); });
+  uint64_t freed = 0;
+  for (const Reader& reader : readers) {
+    if (found - std::min(freed, found) <= most) return;
+    const auto& [body, of_body, of_stream, since] = reader.waiting;
+    if (of_body + of_stream <= kSmallAnswer) continue;
+    if (reader.stays) {
+      const std::lock_guard lock(reader.connection->mutex);
+      const auto& transaction = reader.connection->transaction;
+      if (transaction == nullptr || transaction->waiting_locked() != reader.waiting) continue;
+      reader.connection->break_off_locked();
+    }
+    freed += of_stream + (--with_body[body] == 0 ? of_body : 0);
+  }
 }
 
 }  // namespace octet::server::http

@@ -27,26 +27,30 @@ AnswerCounts::Counts AnswerCounts::all() const {
   return counts_;
 }
 
-void LastPreviews::begin(const std::string& job) {
+LastPreviews::Held LastPreviews::hold(const std::string& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++previews_[job].holders;
+  }
+  return {this, [job](LastPreviews* self) { self->release(job); }};
+}
+
+void LastPreviews::release(const std::string& job) {
   const std::lock_guard lock(mutex_);
-  previews_.emplace(job, nullptr);
+  const auto at = previews_.find(job);
+  if (--at->second.holders == 0) previews_.erase(at);
 }
 
 void LastPreviews::keep(const std::string& job, http::Bytes png) {
   const std::lock_guard lock(mutex_);
   const auto at = previews_.find(job);
-  if (at != previews_.end()) at->second = std::move(png);
-}
-
-void LastPreviews::forget(const std::string& job) {
-  const std::lock_guard lock(mutex_);
-  previews_.erase(job);
+  if (at != previews_.end()) at->second.png = std::move(png);
 }
 
 http::Bytes LastPreviews::of(const std::string& job) const {
   const std::lock_guard lock(mutex_);
   const auto at = previews_.find(job);
-  return at == previews_.end() ? nullptr : at->second;
+  return at == previews_.end() ? nullptr : at->second.png;
 }
 
 Context::Context(Service& service_, ApiOptions options_)

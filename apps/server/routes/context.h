@@ -32,14 +32,21 @@ class AnswerCounts {
 // The last preview of each job of /sdapi/v1/txt2img, for those who ask for progress.
 class LastPreviews {
  public:
-  void begin(const std::string& job);
-  void keep(const std::string& job, http::Bytes png);  // nothing before begin(), or after forget()
-  void forget(const std::string& job);
+  // They are kept as long as somebody holds one of these.
+  using Held = std::shared_ptr<void>;
+  Held hold(const std::string& job);
+  void keep(const std::string& job, http::Bytes png);
   http::Bytes of(const std::string& job) const;  // null: none
 
  private:
+  struct Kept {
+    http::Bytes png;
+    int holders = 0;
+  };
+  void release(const std::string& job);
+
   mutable std::mutex mutex_;
-  std::map<std::string, http::Bytes> previews_;
+  std::map<std::string, Kept> previews_;
 };
 
 struct Context {
@@ -56,11 +63,11 @@ struct Context {
   const ApiOptions options;
   const AccessRules access;
   const double started_at;
+  LastPreviews previews;  // followers hold them
   Executor executor;
   Followers followers;
   KeepAlive keep_alive;
   AnswerCounts answers;
-  LastPreviews previews;
   Router router;
 };
 

@@ -32,10 +32,8 @@ void add_jobs(MetricsPage& page, const ServiceCounts& counts) {
   page.counter("octet_jobs_submitted_total", "Jobs that were taken", counts.submitted);
   page.counter("octet_jobs_rejected_total", "Requests for jobs that were refused", counts.rejected);
   page.counter("octet_pictures_total", "Pictures that were made", counts.pictures);
-  page.counter("octet_job_wait_seconds_total", "Seconds that started jobs had waited",
-               counts.waiting_seconds);
-  page.counter("octet_job_render_seconds_total", "Seconds of rendering jobs",
-               counts.render_seconds);
+  page.histogram("octet_job_wait_seconds", "What started jobs had waited", counts.waiting);
+  page.histogram("octet_job_render_seconds", "Rendering of jobs", counts.rendering);
 }
 
 void add_steps(MetricsPage& page, const ServiceCounts& counts) {
@@ -141,6 +139,20 @@ void MetricsPage::gauge(const std::string& name, const std::string& help, double
 void MetricsPage::counter(const std::string& name, const std::string& help, double number) {
   begin(name, "counter", help);
   value({}, number);
+}
+
+void MetricsPage::histogram(const std::string& name, const std::string& help,
+                            const SecondsHistogram& seconds) {
+  begin(name, "histogram", help);
+  double up_to = 0;
+  for (size_t i = 0; i < seconds.counts.size(); ++i) {
+    up_to += static_cast<double>(seconds.counts[i]);
+    const bool is_last = i == SecondsHistogram::kBounds.size();
+    const std::string bound = is_last ? "+Inf" : fmt::format("{}", SecondsHistogram::kBounds[i]);
+    value({{"le", bound}}, up_to, "_bucket");
+  }
+  value({}, seconds.sum, "_sum");
+  value({}, up_to, "_count");
 }
 
 void add_metrics_routes(Context& context) {

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/service/seconds_histogram.h"
+
 namespace octet::server {
 
 class MetricsPage {
@@ -18,6 +20,7 @@ class MetricsPage {
   // One with a single value.
   void gauge(const std::string& name, const std::string& help, double number);
   void counter(const std::string& name, const std::string& help, double number);
+  void histogram(const std::string& name, const std::string& help, const SecondsHistogram& seconds);
 
   const std::string& text() const { return text_; }
 

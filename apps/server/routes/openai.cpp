@@ -94,13 +94,12 @@ Failure failure_of(const JobView& view) {
 }
 
 void cancel_with_client(Context& context, const CallPtr& call,
-                        const std::shared_ptr<Follower>& follower, std::function<void()> gone) {
-  const auto cancel = [weak = std::weak_ptr(follower), gone = std::move(gone)] {
-    if (const auto alive = weak.lock()) {
-      if (alive->job()->spec().idempotency_key.empty()) alive->job()->cancel();
-      alive->leave();
-    }
-    if (gone) gone();
+                        const std::shared_ptr<Follower>& follower) {
+  const auto cancel = [weak = std::weak_ptr(follower)] {
+    const auto alive = weak.lock();
+    if (alive == nullptr) return;
+    if (alive->job()->spec().idempotency_key.empty()) alive->job()->cancel();
+    alive->leave();
   };
   // A job that waits ends in here, which is written to the journal: no thread that serves
   // connections may wait for a disk.

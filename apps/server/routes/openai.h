@@ -45,8 +45,8 @@ void stream_images(Context& context, const CallPtr& call, const ImageRequest& re
                    const std::shared_ptr<Job>& job);
 
 // Cancels the job when the client leaves: nobody will ask for it again. One with an
-// Idempotency-Key goes on, since its client means to ask again. `gone` is called then, too.
+// Idempotency-Key goes on, since its client means to ask again.
 void cancel_with_client(Context& context, const CallPtr& call,
-                        const std::shared_ptr<Follower>& follower, std::function<void()> gone = {});
+                        const std::shared_ptr<Follower>& follower);
 
 }  // namespace octet::server

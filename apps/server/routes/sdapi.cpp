@@ -74,16 +74,14 @@ void text_to_image(Context& context, const CallPtr& call) {
   auto request = std::make_shared<TextToImage>(
       read_text_to_image(context.service.options().limits, context.service.info(), *call));
   const std::shared_ptr<Job> job = submit(context, request->spec);
-  context.previews.begin(job->id());
   const auto follower = context.followers.follow(job, 0);
-  cancel_with_client(context, call, follower,
-                     [&context, id = job->id()] { context.previews.forget(id); });
-  follower->start([&context, call, request, job](const JobEvent& event) {
+  cancel_with_client(context, call, follower);
+  const auto held = context.previews.hold(job->id());
+  follower->start([&context, call, request, job, held](const JobEvent& event) {
     if (event.kind == JobEvent::Kind::preview && !job->is_cancelling()) {
       context.previews.keep(job->id(), event.preview.png);
     }
     if (event.kind != JobEvent::Kind::ended) return;
-    context.previews.forget(job->id());
     context.guarded(call, [&] {
       http::Headers headers;
       if (!request->ignored.empty()) {

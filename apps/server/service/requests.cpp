@@ -132,7 +132,8 @@ double Service::State::seconds_left(const Job& job) const {
   const JobView view = job.view();
   if (view.progress.eta_s >= 0) return view.progress.eta_s;
   const double all = seconds_of(job.spec());
-  return all < 0 ? -1 : std::max(all - (now_s() - view.started_at), 0.0);
+  if (all < 0 || view.started_at == 0) return all;  // unknown, or its worker is about to begin
+  return std::max(all - (now_s() - view.started_at), 0.0);
 }
 
 double Service::State::seconds_until(const Job& last) const {

@@ -10,6 +10,7 @@
 #include "octet/engine.h"
 #include "octet/log.h"
 #include "server/service/job.h"
+#include "server/service/seconds_histogram.h"
 
 namespace octet::server {
 
@@ -60,10 +61,10 @@ struct WorkerState {
 struct ServiceCounts {
   uint64_t submitted = 0, completed = 0, failed = 0, cancelled = 0, rejected = 0;
   uint64_t pictures = 0, steps = 0;
-  double step_seconds = 0;     // of all steps
-  double render_seconds = 0;   // of all jobs, from their start to their last picture
-  double waiting_seconds = 0;  // of all jobs that were started, in the queue
-  double joules = 0;           // of all devices since they were loaded; 0: unknown
+  double step_seconds = 0;                     // of all steps
+  SecondsHistogram rendering;                  // of jobs, from their start to their last picture
+  SecondsHistogram waiting;                    // of jobs that were started, in the queue
+  double joules = 0;                           // of all devices since they were loaded; 0: unknown
   uint64_t int8_linears = 0, all_linears = 0;  // large ones of the last job's networks
   int queued = 0, running = 0, kept = 0;
   size_t kept_bytes = 0;

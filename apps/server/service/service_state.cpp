@@ -37,7 +37,7 @@ Service::State::State(ServiceOptions given) : options(std::move(given)) {
                     .rendered =
                         [this](const Job& job, const RenderReport& report, double seconds) {
                           const std::lock_guard lock(mutex);
-                          counts.render_seconds += seconds;
+                          counts.rendering.add(seconds);
                           counts.pictures += static_cast<uint64_t>(job.spec().picture.images);
                           const LinearCount& linears = report.linears;
                           counts.int8_linears = static_cast<uint64_t>(linears.int8);
@@ -106,7 +106,7 @@ std::shared_ptr<Job> Service::State::next() {
     if (ending) return nullptr;
     job = queue.pop();
     running[job->id()] = job;
-    counts.waiting_seconds += now_s() - job->view().created_at;
+    counts.waiting.add(now_s() - job->view().created_at);
   }
   tell_places();
   return job;
