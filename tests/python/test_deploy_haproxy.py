@@ -251,6 +251,25 @@ def test_a_client_may_fill_its_own_part_of_the_line_alone(fleet: Fleet) -> None:
         proxy.end()
 
 
+def test_many_who_leave_at_once_stop_nobody(fleet: Fleet) -> None:
+    """HAProxy 2.6 forgets who still waits, in about every second round; so somebody wakes it."""
+    proxy = Proxy(fleet.workers[:1], fleet.folder, queue="20s")
+    try:
+        proxy.start()
+        wait_until(lambda: proxy.sees("w0"), 10, "HAProxy to see w0")
+        for seed in range(5):
+            held = [http.client.HTTPConnection("127.0.0.1", proxy.port) for _ in range(25)]
+            for each in held:
+                each.request("POST", GENERATIONS, json.dumps(picture(seed, 50)),
+                             {"Content-Type": "application/json", "Authorization": "Bearer many"})
+            time.sleep(0.05)
+            for each in held:
+                each.close()
+            assert generate_as(proxy.port, "Bearer few", seed)[0] == 200
+    finally:
+        proxy.end()
+
+
 def clients_of(proxy: Proxy, key: str) -> str:
     digest = hashlib.sha256(key.encode()).hexdigest().upper()
     return tell(proxy.socket, f"show table blocking_clients key {digest}")
