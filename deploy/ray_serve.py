@@ -61,6 +61,13 @@ def error(status: int, message: str, code: str) -> JSONResponse:
     return JSONResponse({"error": body}, status, {"Retry-After": "5"} if status == 503 else None)
 
 
+# What a worker says that paints nothing.
+NOTHING_PAINTED = {
+    "progress": 0.0, "eta_relative": 0.0, "current_image": None, "textinfo": None,
+    "state": {"skipped": False, "interrupted": False, "job": "", "job_count": 0, "job_no": 0,
+              "job_timestamp": "0", "sampling_step": 0, "sampling_steps": 0}}
+
+
 def remember(names: dict[str, str], key: str, name: str) -> None:
     if not key:
         return
@@ -141,7 +148,9 @@ class Directory:
 
 
 def directory():
-    return Directory.options(name="octet_directory", get_if_exists=True,
+    # It outlives what was deployed; another program needs one of its own.
+    digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
+    return Directory.options(name=f"octet_directory_{digest}", get_if_exists=True,
                              lifetime="detached").remote()
 
 
@@ -245,7 +254,9 @@ class OctetWorker:
             may_repeat = path != "/v1/jobs" or "idempotency-key" in request.headers
             url = await self.place(request)
         elif path in ("/sdapi/v1/progress", "/sdapi/v1/interrupt"):
-            url = await self.directory.painter_of.remote(client_of(request)) or url
+            url = await self.directory.painter_of.remote(client_of(request))
+            if not url:  # no other client's picture is meant
+                return JSONResponse({} if request.method == "POST" else NOTHING_PAINTED)
         return await self.pass_on(request, body, url, may_repeat)
 
     async def place(self, request: Request) -> str:

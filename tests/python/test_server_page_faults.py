@@ -140,9 +140,10 @@ def test_broken_draft_is_not_called_empty(visitor: Visitor) -> None:
 
 def test_what_is_rendered_is_what_was_there_when_it_was_asked_for(visitor: Visitor) -> None:
     page = visitor.page
-    visitor.visit("Product")
+    with page.expect_response("**/v1/captions/check"):
+        visitor.visit("Product")
     text = page.locator("#code-text").input_value()
-    page.wait_for_timeout(500)  # until it has been checked
+    page.wait_for_timeout(500)  # until nothing more is to be checked
     checks: list[Any] = []
     visitor.context.route("**/v1/captions/check", lambda route: checks.append(route))
     play = Play(visitor)
