@@ -56,7 +56,8 @@ class StoredLinears : public nn::WeightVisitor {
   void vector(nn::Vector&, const std::string&, int64_t length) override {
     memory_ += static_cast<uint64_t>(length) * sizeof(float);
   }
-  void table(nn::Table&, const std::string&, int64_t rows, int64_t columns) override {
+  void table(nn::Table& into, const std::string&, int64_t rows, int64_t columns) override {
+    if (into.in_files) return;
     memory_ += static_cast<uint64_t>(rows * columns * kBf16);
   }
 

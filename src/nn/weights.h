@@ -71,6 +71,9 @@ struct Vector {
 // Rows of an embedding, in the type of the activations.
 struct Table {
   Buffer memory;
+  // Its rows stay in the files, and whoever runs reads those that it needs: no memory is made for
+  // it. The part says so each time that it lists its weights.
+  bool in_files = false;
   DType dtype = DType::bf16;
   int64_t rows = 0, columns = 0;
 

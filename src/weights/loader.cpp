@@ -185,6 +185,12 @@ void Loader::convert(const StoredWeight& weight, std::byte* into) {
   loaded(weight, upload);
 }
 
+void Loader::look_through(const StoredWeight& weight) {
+  WeightUpload upload(weight, backend_, counts(weight));
+  if (counts(weight)) upload.look_through(options_.dtype);
+  loaded(weight, upload);
+}
+
 Buffer Loader::load_plain(Stored weights) {
   const int64_t row_bytes = weights.front()->k() * (bits_of(options_.dtype) / 8);
   Buffer buffer = backend_.allocate(static_cast<size_t>(rows_of(weights) * row_bytes));
@@ -357,6 +363,7 @@ void Loader::vector(nn::Vector& into, const std::string& name, int64_t length) {
 void Loader::table(nn::Table& into, const std::string& name, int64_t rows, int64_t columns) {
   StoredParts stored;
   stored.push_back(source_.weight(name.substr(0, name.rfind(".weight")), rows, columns));
+  if (into.in_files) return look_through(*stored.front());
   into.memory = load_plain(stored);
   into.dtype = options_.dtype;
   into.rows = rows;

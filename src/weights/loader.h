@@ -115,6 +115,8 @@ class Loader : public nn::WeightVisitor {
   Buffer load_plain(Stored weights);
   // All rows of a weight, of options_.dtype.
   void convert(const StoredWeight& weight, std::byte* into);
+  // A weight that stays in its files is read once for the fingerprint, and checked then.
+  void look_through(const StoredWeight& weight);
   // F32 [length], of parts that follow one another; empty without a bias.
   std::vector<float> load_bias(const nn::LinearSpec& spec,
                                const std::vector<nn::LinearSpec::Part>& layout);

@@ -178,6 +178,7 @@ void RandomWeights::vector(nn::Vector& into, const std::string& name, int64_t le
 }
 
 void RandomWeights::table(nn::Table& into, const std::string& name, int64_t rows, int64_t columns) {
+  if (into.in_files) return;
   into.memory = make({{name, {rows, columns}, 1}}, options_.dtype);
   into.dtype = options_.dtype;
   into.rows = rows;
@@ -205,8 +206,8 @@ void WeightCount::conv(nn::Conv&, const ConvSpec& spec) {
 
 void WeightCount::vector(nn::Vector&, const std::string&, int64_t length) { count(length, 4); }
 
-void WeightCount::table(nn::Table&, const std::string&, int64_t rows, int64_t columns) {
-  count(rows * columns, bytes_each_);
+void WeightCount::table(nn::Table& into, const std::string&, int64_t rows, int64_t columns) {
+  count(rows * columns, into.in_files ? 0 : bytes_each_);
 }
 
 }  // namespace octet::weights

@@ -58,6 +58,28 @@ Buffer WeightUpload::converted(int64_t first, int64_t count, DType to) {
                      [&](int64_t row, std::byte* into) { weight_.read(first + row, to, into); });
 }
 
+void WeightUpload::look_through(DType to) {
+  scales(0, weight_.rows());  // throws where one is no number
+  const auto run = [&](int64_t tasks, size_t scratch, const auto& task) {
+    backend_.pool().run(tasks, [&](int64_t i, int) {
+      static PerThread<std::vector<std::byte>> bytes_by_thread;
+      std::vector<std::byte>& bytes = bytes_by_thread.get();
+      bytes.resize(scratch);
+      task(i, bytes.data());
+    });
+  };
+  if (raw_ == nullptr) {
+    return run(weight_.rows(), static_cast<size_t>(bytes_of_row(to, weight_.k())),
+               [&](int64_t row, std::byte* into) { weight_.read(row, to, into); });
+  }
+  constexpr size_t kChunk = ChunkHashes::kChunk;
+  const size_t all = raw_->bytes.size();
+  run(static_cast<int64_t>((all + kChunk - 1) / kChunk), kChunk, [&](int64_t i, std::byte* into) {
+    const size_t begin = static_cast<size_t>(i) * kChunk;
+    fill_raw(into, begin, std::min(kChunk, all - begin), to);
+  });
+}
+
 template <class Read>
 Buffer WeightUpload::upload_rows(int64_t count, int64_t row_bytes, const Read& read) {
   const auto granule = static_cast<size_t>(row_bytes);

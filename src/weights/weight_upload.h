@@ -24,6 +24,8 @@ class WeightUpload {
   DType stored_dtype() const { return raw_ != nullptr ? weight_.raw()->dtype : weight_.dtype(); }
   // Converted by the host: the weight itself, transform undone.
   Buffer converted(int64_t first, int64_t count, DType to);
+  // Reads all rows, as converted() or stored() would, and uploads none.
+  void look_through(DType to);
   // F32 [count]: what stored rows are multiplied by.
   std::vector<float> scales(int64_t first, int64_t count) const;
 

@@ -13,6 +13,8 @@ namespace {
 using nn::Context;
 using nn::Matrix;
 
+constexpr std::string_view kEmbedding = "embed_tokens";
+
 // "layers.36.mlp.up_proj.weight": of a layer behind those that run.
 bool is_later_layer(std::string_view name, int64_t run_layers) {
   constexpr std::string_view kLayers = "layers.";
@@ -77,7 +79,7 @@ UnsetVector<float> interleaved(Context& ctx, ThreadPool& pool, const std::vector
 }  // namespace
 
 void visit_embedding(nn::Table& embedding, const TextConfig& config, nn::WeightVisitor& visit) {
-  visit.table(embedding, "embed_tokens.weight", config.vocabulary, config.hidden);
+  visit.table(embedding, std::string(kEmbedding) + ".weight", config.vocabulary, config.hidden);
 }
 
 void visit_layer(TextLayer& layer, const TextConfig& config, int64_t i, nn::WeightVisitor& visit) {
@@ -134,7 +136,10 @@ TextEncoder::TextEncoder(TextSource source, std::span<const int64_t> taps)
 }
 
 void TextEncoder::visit(int64_t unit, nn::WeightVisitor& visitor) {
-  if (unit == 0) return visit_embedding(embedding_, config_, visitor);
+  if (unit == 0) {
+    embedding_.in_files = reads_embedding();
+    return visit_embedding(embedding_, config_, visitor);
+  }
   visit_layer(layers_[static_cast<size_t>(unit - 1)], config_, unit - 1, visitor);
 }
 
@@ -153,6 +158,21 @@ bool TextEncoder::is_ignored(std::string_view name) const {
          is_later_layer(name, run_layers());
 }
 
+// The same bits either way: the host converts a row as a device does.
+void TextEncoder::embed(Context& ctx, const std::vector<int32_t>& tokens,
+                        const Matrix& into) const {
+  if (!reads_embedding()) return ctx.backend.embed(embedding_.view(), tokens, into);
+  if (!ctx.backend.keeps_values()) return;
+  const auto table = source().weight(std::string(kEmbedding), config_.vocabulary, config_.hidden);
+  const Buffer rows = allocate_host(bytes_of(ctx.dtype, into.view().shape));
+  const int64_t row_bytes = config_.hidden * (bits_of(ctx.dtype) / 8);
+  ctx.backend.pool().run(std::ssize(tokens), [&](int64_t i, int) {
+    table->read(tokens[static_cast<size_t>(i)], ctx.dtype, rows.data() + i * row_bytes);
+  });
+  table->finish_reading();
+  ctx.backend.copy_to_device(into.view().data, rows.data(), rows.bytes());
+}
+
 UnsetVector<float> TextEncoder::encode(Context& ctx, const std::vector<int32_t>& tokens,
                                        const std::function<void(int64_t)>& progress) const {
   const auto n = static_cast<int64_t>(tokens.size());
@@ -169,7 +189,7 @@ UnsetVector<float> TextEncoder::encode(Context& ctx, const std::vector<int32_t>&
   };
   begin_unit(0);
   const Matrix h = ctx.matrix(n, config_.hidden);
-  ctx.backend.embed(embedding_.view(), tokens, h);
+  embed(ctx, tokens, h);
   // Text has one position on all axes: ordinary rotary embedding.
   const auto frequencies = nn::rotary_frequencies(config_.rope_theta, config_.head_dim);
   std::vector<nn::Position> positions;

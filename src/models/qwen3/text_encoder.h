@@ -53,6 +53,10 @@ class TextEncoder : public models::TextEncoder {
  private:
   TextEncoder(TextSource source, std::span<const int64_t> taps);
   int64_t run_layers() const { return taps_.back() + 1; }
+  // From its files. On a device the table would be the largest unit by far, for the few rows that a
+  // prompt has.
+  bool reads_embedding() const { return !source().layers().empty(); }
+  void embed(nn::Context& ctx, const std::vector<int32_t>& tokens, const nn::Matrix& into) const;
 
   TextConfig config_;
   std::vector<int64_t> taps_;
