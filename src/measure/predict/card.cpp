@@ -1,9 +1,9 @@
 #include "measure/predict/card.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/closest_word.h"
+#include "base/device_name.h"
 #include "base/error.h"
 #include "base/never_destroyed.h"
 #include "cards_text.h"
@@ -12,49 +12,6 @@
 #include "octet/error.h"
 
 namespace octet::predict {
-namespace {
-
-// Letters and digits in lower case: "NVIDIA A100-SXM4-80GB" has nvidia, a100, sxm4 and 80gb.
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words(1);
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte)) {
-      words.back() += static_cast<char>(std::tolower(byte));
-    } else if (!words.back().empty()) {
-      words.emplace_back();
-    }
-  }
-  if (words.back().empty()) words.pop_back();
-  return words;
-}
-
-// Words that say nothing about the constants. Any other, as "ti", "pcie" or "laptop", names a
-// different card.
-bool is_idle_word(const std::string& word) {
-  const bool is_size = word.size() > 2 && word.ends_with("gb") &&
-                       std::all_of(word.begin(), word.end() - 2,
-                                   [](unsigned char c) { return std::isdigit(c) != 0; });
-  return is_size || word == "nvidia" || word == "geforce" || word == "tesla" || word == "amd" ||
-         word == "instinct" || word == "gpu" || word == "hbm2" || word == "hbm2e" ||
-         word == "hbm3" || word == "hbm3e" || word.starts_with("sxm");
-}
-
-bool is_called(const std::vector<std::string>& device, const std::string& name) {
-  std::vector<std::string> wanted = words_of(name);
-  // "3090" is as good as "RTX 3090", and "4060ti" as the id "rtx4060ti".
-  if (device.size() == 1 && wanted.size() == 1 && wanted[0] == "rtx" + device[0]) return true;
-  const bool has_series = std::find(device.begin(), device.end(), "rtx") != device.end();
-  if (!has_series && wanted.size() > 1 && wanted[0] == "rtx" && std::isdigit(wanted[1][0]) != 0) {
-    wanted.erase(wanted.begin());
-  }
-  const auto found = std::search(device.begin(), device.end(), wanted.begin(), wanted.end());
-  return found != device.end() && std::all_of(device.begin(), found, is_idle_word) &&
-         std::all_of(found + static_cast<std::ptrdiff_t>(wanted.size()), device.end(),
-                     is_idle_word);
-}
-
-}  // namespace
 
 // A constant is a pair of its value and where that comes from.
 static double constant_of(const nlohmann::json& card, const char* name) {
@@ -122,7 +79,7 @@ const Card& card_of(std::string_view id) {
 const Card* find_card(std::string_view device) {
   constexpr size_t kLongestName = 200;  // no driver's is as long
   if (device.size() > kLongestName) return nullptr;
-  const std::vector<std::string> words = words_of(device);
+  const std::vector<std::string> words = words_of_device(device);
   for (const Card& card : cards()) {
     const auto is_its_name = [&](const std::string& name) { return is_called(words, name); };
     if (is_its_name(card.id) || std::any_of(card.names.begin(), card.names.end(), is_its_name)) {
