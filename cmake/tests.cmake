@@ -154,7 +154,7 @@ if(NOT OCTET_KERNELS_ONLY)
   target_include_directories(test_tools PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(test_tools PRIVATE octet_core octet_unoptimized)
   octet_unity(test_tools)
-  foreach(tool run_gemm run_model write_sample tokenize print_schedule record_latents)
+  foreach(tool run_gemm run_model write_sample tokenize print_schedule record_latents ship_plans)
     add_custom_command(TARGET test_tools POST_BUILD
       COMMAND ${CMAKE_COMMAND} -E create_symlink test_tools ${tool}
       WORKING_DIRECTORY ${PROJECT_BINARY_DIR})

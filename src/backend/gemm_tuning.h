@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/gemm.h"
@@ -16,17 +17,28 @@ namespace octet {
 
 // Which kernel runs a problem, and what is known about that choice.
 struct GemmPlan {
-  enum class Source : uint8_t { only, forced, estimate, file, tuned };
+  enum class Source : uint8_t {
+    only,       // the backend has one kernel
+    forced,     // by the user
+    estimate,   // by the backend's own rule of thumb
+    predicted,  // comes with the program, by a model of the card
+    shipped,    // comes with the program, measured on such a card
+    file,       // measured by an earlier process, or by another
+    tuned,      // measured by this one
+  };
 
-  std::string kernel;            // printable, its identity everywhere
-  Source source = Source::only;  // only: the backend has one kernel; forced: by the user
-  double us = 0;                 // measured; 0 when it never was
-  bool under_load = false;       // all times are, else of single runs with cold caches
-  std::string runner_up;         // empty when there was no other
+  std::string kernel;  // printable, its identity everywhere
+  Source source = Source::only;
+  double us = 0;            // measured on this device; 0 when it never was
+  bool under_load = false;  // all times are, else of single runs with cold caches
+  std::string runner_up;    // empty when there was no other
   double runner_up_us = 0;
   std::map<std::string, double> reference_us;  // other ways to the same result, by name
-  std::string date;                            // UTC, of the measurement
+  std::string date;                            // UTC, of the measurement or prediction
 };
+
+// "only", "forced", "estimate", "predicted", "shipped", "file", "tuned"
+std::string_view name_of(GemmPlan::Source source);
 
 // Names in GemmPlan::reference_us.
 inline constexpr const char* kUnquantized = "unquantized";  // the same product in bf16

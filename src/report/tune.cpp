@@ -61,9 +61,9 @@ std::string to_text(const TuneReport& report) try {
       "\nFaster: int8 when us + quantize us is less than the bf16 us of the same product.\n"
       "Times are medians of the final runs between the fastest few: without pause, the GPU\n"
       "at its power limit, or one by one if a run is short or nothing came close.\n"
-      "Plan: tuned was measured now, file by an earlier run. An estimate was not measured, "
-      "because\n"
-      "measuring failed: the kernel is guessed from the shape.\n"
+      "Plan: tuned was measured now, file by an earlier run. Where measuring failed, shipped was\n"
+      "measured on another card of this kind, predicted comes from a model of it, and an estimate\n"
+      "guesses the kernel from the shape.\n"
       "Plan file: {}\n",
       report.device, table.text(),
       report.plan_file.empty() ? "none, set OCTET_CACHE_DIR to store the plans"

@@ -31,12 +31,14 @@ std::filesystem::path default_plan_path(const PlanHeader& header);
 
 class PlanCache {
  public:
+  static constexpr std::chrono::milliseconds kLockPatience = std::chrono::seconds(20);
+
   PlanCache() = default;  // keeps no file
   // An empty path keeps no file either. Nothing is read yet; folders are made when needed.
   // store() waits for other processes as long as its patience lasts, and after it has run out once
   // no longer.
   PlanCache(const std::filesystem::path& path, PlanHeader header,
-            std::chrono::milliseconds lock_patience = std::chrono::seconds(20));
+            std::chrono::milliseconds lock_patience = kLockPatience);
 
   // Reads the file as it is now.
   void load();

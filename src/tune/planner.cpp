@@ -23,10 +23,27 @@ bool is_among(const std::vector<Candidate>& candidates, const std::string& kerne
                              [&](const Candidate& candidate) { return candidate.name == kernel; });
 }
 
+void check_any(const GemmProblem& problem, const std::vector<Candidate>& candidates) {
+  check(!candidates.empty(), "gemm: no kernel of this backend fits {}", problem.to_string());
+}
+
+GemmPlan plan_of(TunerResult result) {
+  GemmPlan plan;
+  plan.kernel = std::move(result.winner);
+  plan.source = GemmPlan::Source::tuned;
+  plan.us = result.winner_us;
+  plan.under_load = result.under_load;
+  plan.runner_up = std::move(result.runner_up);
+  plan.runner_up_us = result.runner_up_us;
+  plan.reference_us = std::move(result.reference_us);
+  plan.date = utc_now();
+  return plan;
+}
+
 }  // namespace
 
-Planner::Planner(PlanCache cache, TuneMode mode, TunerOptions options)
-    : cache_(std::move(cache)), mode_(mode), options_(options) {}
+Planner::Planner(PlanCache cache, TuneMode mode, TunerOptions options, ShippedPlans shipped)
+    : cache_(std::move(cache)), mode_(mode), options_(options), shipped_(std::move(shipped)) {}
 
 const GemmPlan* Planner::find(const GemmProblem& problem) const {
   const auto found = plans_.find(problem);
@@ -37,22 +54,61 @@ const GemmPlan& Planner::choose(const GemmProblem& problem,
                                 const std::vector<Candidate>& candidates,
                                 const std::function<Trial()>& begin_trial) {
   if (const GemmPlan* known = find(problem)) return *known;
-  check(!candidates.empty(), "gemm: no kernel of this backend fits {}", problem.to_string());
-  return plans_.emplace(problem, make_plan(problem, candidates, begin_trial)).first->second;
+  GemmPlan plan = make_plan(problem, candidates, begin_trial, Wanted::plan);
+  return plans_.emplace(problem, std::move(plan)).first->second;
+}
+
+const GemmPlan& Planner::choose_thoroughly(const GemmProblem& problem,
+                                           const std::vector<Candidate>& candidates,
+                                           const std::function<Trial()>& begin_trial) {
+  if (const GemmPlan* known = find(problem)) return *known;
+  GemmPlan plan = make_plan(problem, candidates, begin_trial, Wanted::times);
+  return plans_.emplace(problem, std::move(plan)).first->second;
+}
+
+const GemmPlan& Planner::choose_at_once(const GemmProblem& problem,
+                                        const std::vector<Candidate>& candidates) {
+  if (const GemmPlan* known = find(problem)) return *known;
+  check_any(problem, candidates);
+  std::optional<GemmPlan> plan = from_file(problem, candidates);
+  if (!plan) plan = unmeasured(problem, candidates);
+  return plans_.emplace(problem, *std::move(plan)).first->second;
 }
 
 GemmPlan Planner::make_plan(const GemmProblem& problem, const std::vector<Candidate>& candidates,
-                            const std::function<Trial()>& begin_trial) {
+                            const std::function<Trial()>& begin_trial, Wanted wanted) {
+  check_any(problem, candidates);
+  const bool needs_times = wanted == Wanted::times && mode_ != TuneMode::off;
   if (mode_ != TuneMode::all) {
-    if (auto plan = from_file(problem, candidates)) return *std::move(plan);
+    auto plan = from_file(problem, candidates);
+    if (plan && (!needs_times || !plan->reference_us.empty())) return *std::move(plan);
+    if (!needs_times) {
+      if (auto measured = shipped(problem, candidates, true)) return *std::move(measured);
+    }
   }
   if (mode_ != TuneMode::off) {
     if (auto plan = tuned(problem, candidates, begin_trial)) return *std::move(plan);
   }
-  if (mode_ == TuneMode::all) {  // an older measurement is still better than none
+  // An older measurement, or a hasty one, is still better than none.
+  if (mode_ == TuneMode::all || needs_times) {
     if (auto plan = from_file(problem, candidates)) return *std::move(plan);
   }
+  return unmeasured(problem, candidates);
+}
+
+GemmPlan Planner::unmeasured(const GemmProblem& problem, const std::vector<Candidate>& candidates) {
+  if (auto plan = shipped(problem, candidates, false)) return *std::move(plan);
   return estimated(candidates);
+}
+
+std::optional<GemmPlan> Planner::shipped(const GemmProblem& problem,
+                                         const std::vector<Candidate>& candidates, bool exactly) {
+  std::optional<ShippedPlans::Found> found = shipped_.find(problem);
+  if (!found || (exactly && !found->is_exact)) return std::nullopt;
+  if (is_among(candidates, found->plan.kernel)) return std::move(found->plan);
+  log::debug("the plan for {} that comes with the program names {}, which is not a kernel for it",
+             problem.to_string(), found->plan.kernel);
+  return std::nullopt;
 }
 
 std::optional<GemmPlan> Planner::from_file(const GemmProblem& problem,
@@ -83,17 +139,22 @@ std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
     explain("out of memory");
     return std::nullopt;
   }
-  GemmPlan plan;
-  plan.kernel = std::move(result.winner);
-  plan.source = GemmPlan::Source::tuned;
-  plan.us = result.winner_us;
-  plan.under_load = result.under_load;
-  plan.runner_up = std::move(result.runner_up);
-  plan.runner_up_us = result.runner_up_us;
-  plan.reference_us = std::move(result.reference_us);
-  plan.date = utc_now();
+  GemmPlan plan = plan_of(std::move(result));
   cache_.store(problem, plan);
   return plan;
+}
+
+void Planner::learn(const GemmProblem& problem, const std::vector<Candidate>& candidates,
+                    TunerResult result) {
+  is_loaded_ = true;
+  cache_.load();
+  auto known = from_file(problem, candidates);
+  if (known && !known->reference_us.empty()) {
+    plans_[problem] = *std::move(known);
+    return;
+  }
+  GemmPlan& plan = plans_[problem] = plan_of(std::move(result));
+  cache_.store(problem, plan);
 }
 
 bool Planner::would_measure(const GemmProblem& problem, const std::vector<Candidate>& candidates) {
@@ -101,8 +162,9 @@ bool Planner::would_measure(const GemmProblem& problem, const std::vector<Candid
 }
 
 bool Planner::has_plan(const GemmProblem& problem, const std::vector<Candidate>& candidates) {
-  return find(problem) != nullptr ||
-         (mode_ != TuneMode::all && from_file(problem, candidates).has_value());
+  if (find(problem) != nullptr) return true;
+  return mode_ != TuneMode::all && (from_file(problem, candidates).has_value() ||
+                                    shipped(problem, candidates, true).has_value());
 }
 
 const GemmPlan* Planner::adopt(const GemmProblem& problem, const GemmProblem& other,

@@ -1,8 +1,10 @@
 // Chooses the kernel of each problem, once per process.
 //
-// Lookup order: memory -> plan file -> tune now -> best estimate. Only plans that were measured go
-// into the file. Nothing that fails on the way (the file, the memory for a trial, a kernel) stops
-// the run: there is a log line, and the next source is asked. One thread at a time.
+// Lookup order: memory -> plan file -> a shipped plan measured for just this problem -> tune now ->
+// shipped plan of a similar problem, or a predicted one -> best estimate. Who must not wait leaves
+// the tuning out, and does it later (refiner.h). Only plans that this device measured go into the
+// file. Nothing that fails on the way (the file, the memory for a trial, a kernel) stops the run:
+// there is a log line, and the next source is asked. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +18,7 @@
 #include "backend/gemm_tuning.h"
 #include "octet/model_options.h"
 #include "tune/plan_cache.h"
+#include "tune/shipped_plans.h"
 #include "tune/tuner.h"
 
 namespace octet::tune {
@@ -31,7 +34,10 @@ struct Trial {
 
 class Planner {
  public:
-  explicit Planner(PlanCache cache, TuneMode mode, TunerOptions options = {});
+  explicit Planner(PlanCache cache, TuneMode mode, TunerOptions options = {},
+                   ShippedPlans shipped = {});
+
+  TuneMode mode() const { return mode_; }
 
   // The plan that choose() has returned before, or null: one lookup in memory, so that whoever asks
   // this first need not list the candidates each time.
@@ -43,7 +49,22 @@ class Planner {
   const GemmPlan& choose(const GemmProblem& problem, const std::vector<Candidate>& candidates,
                          const std::function<Trial()>& begin_trial);
 
-  // In memory or, where that counts, in the file.
+  // The same for those who want to know times, too: what came with the program does not answer
+  // that, and a plan that was refined between other work lacks the references. Both are measured.
+  const GemmPlan& choose_thoroughly(const GemmProblem& problem,
+                                    const std::vector<Candidate>& candidates,
+                                    const std::function<Trial()>& begin_trial);
+
+  // The same without measuring anything.
+  const GemmPlan& choose_at_once(const GemmProblem& problem,
+                                 const std::vector<Candidate>& candidates);
+
+  // From now on the plan of a problem is what a trial found in the meantime, and the file has it,
+  // unless it has a thorough measurement of somebody else by now, which comes first.
+  void learn(const GemmProblem& problem, const std::vector<Candidate>& candidates,
+             TunerResult result);
+
+  // In memory or, where that counts, in the file; shipped ones only if measured for this problem.
   bool has_plan(const GemmProblem& problem, const std::vector<Candidate>& candidates);
   // Whether choose() would begin a trial.
   bool would_measure(const GemmProblem& problem, const std::vector<Candidate>& candidates);
@@ -64,8 +85,13 @@ class Planner {
   const Plans& known();
 
  private:
+  enum class Wanted { plan, times };
   GemmPlan make_plan(const GemmProblem& problem, const std::vector<Candidate>& candidates,
-                     const std::function<Trial()>& begin_trial);
+                     const std::function<Trial()>& begin_trial, Wanted wanted);
+  // What is known without measuring; `exactly`: only for this very problem.
+  std::optional<GemmPlan> shipped(const GemmProblem& problem,
+                                  const std::vector<Candidate>& candidates, bool exactly);
+  GemmPlan unmeasured(const GemmProblem& problem, const std::vector<Candidate>& candidates);
   std::optional<GemmPlan> from_file(const GemmProblem& problem,
                                     const std::vector<Candidate>& candidates);
   std::optional<GemmPlan> tuned(const GemmProblem& problem,
@@ -75,6 +101,7 @@ class Planner {
   PlanCache cache_;
   TuneMode mode_;
   TunerOptions options_;
+  ShippedPlans shipped_;
   bool is_loaded_ = false;
   std::unordered_map<GemmProblem, GemmPlan> plans_;  // its nodes never move
 };

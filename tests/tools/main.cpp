@@ -1,4 +1,4 @@
-// The program with six names; see tools.h.
+// The program with seven names; see tools.h.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
       {"record_latents", octet::test::record_latents},
       {"run_gemm", octet::test::run_gemm},
       {"run_model", octet::test::run_model},
+      {"ship_plans", octet::test::ship_plans},
       {"tokenize", octet::test::tokenize},
       {"write_sample", octet::test::write_sample}};
   const std::string name = std::filesystem::path(argv[0]).filename().string();

@@ -1,47 +1,22 @@
 // tune: where plans come from, in which order, and what happens when a source fails.
-#include "tune/planner.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <memory>
 
 #include "formats/error_message.h"
-#include "formats/temporary_folder.h"
-#include "tune/tune_support.h"
+#include "tune/planner_fixture.h"
 
 namespace octet::tune {
 namespace {
 
 using octet::test::contains;
 using octet::test::error_of;
-using test::FakeDevice;
 using test::LogLines;
+using test::PlannerTest;
 using test::some_header;
 using test::some_problem;
 using Source = GemmPlan::Source;
-
-class PlannerTest : public testing::Test {
- protected:
-  Planner planner(TuneMode mode) { return Planner(PlanCache(path_, some_header()), mode); }
-
-  std::function<Trial()> trial() {
-    return [this] {
-      ++trials_;
-      return Trial{device_.measure(), {kUnquantized}};
-    };
-  }
-
-  const GemmPlan& choose(Planner& planner, const GemmProblem& problem = some_problem()) {
-    return planner.choose(problem, candidates_, trial());
-  }
-
-  octet::test::TemporaryFolder folder_;
-  std::string path_ = folder_.file("plans/nvidia_h200.json");
-  FakeDevice device_{{{"estimated", 12}, {"fastest", 10}, {"other", 11}, {kUnquantized, 20}}};
-  std::vector<Candidate> candidates_ = {{"other", 3}, {"estimated", 1}, {"fastest", 2}};
-  int trials_ = 0;
-};
 
 TEST_F(PlannerTest, AMissingPlanIsTunedOnceAndStored) {
   const LogLines log;

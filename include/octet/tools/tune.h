@@ -31,7 +31,7 @@ struct TuneRow {
   std::string out;     // "BF16"
   std::string fusion;  // none, swiglu
   std::string kernel;
-  std::string source;  // only, forced, estimate, file, tuned
+  std::string source;  // only, forced, estimate, predicted, shipped, file, tuned
   std::string date;    // of the measurement
   double us = 0;
   bool under_load = false;  // all times are from runs without pause, else from single runs

@@ -118,7 +118,7 @@ GemmBenchRow GemmBencher::measure_shape(const GemmShape& shape) {
   }
   const bool is_int8 = row.path == measure::kInt8;
   row.kernel = is_int8 ? plan.kernel : "bf16 matmul";
-  row.plan = is_int8 ? measure::name_of(plan.source) : "";
+  row.plan = is_int8 ? name_of(plan.source) : "";
   std::vector<const GemmPeer*> able;
   for (const GemmPeer& peer : peers_) {
     // It multiplies int8: a comparison with a bf16 product would make no sense.

@@ -36,15 +36,4 @@ std::string faster_path(const GemmPlan& plan) {
   return times->int8_us < times->bf16_us ? kInt8 : kBf16;
 }
 
-std::string_view name_of(GemmPlan::Source source) {
-  switch (source) {
-    case GemmPlan::Source::only: return "only";
-    case GemmPlan::Source::forced: return "forced";
-    case GemmPlan::Source::estimate: return "estimate";
-    case GemmPlan::Source::file: return "file";
-    case GemmPlan::Source::tuned: return "tuned";
-  }
-  return "?";
-}
-
 }  // namespace octet::measure

@@ -26,7 +26,4 @@ double operations_of(int64_t m, int64_t n, int64_t k);
 // the plan lacks a measurement.
 std::string faster_path(const GemmPlan& plan);
 
-// "only", "forced", "estimate", "file", "tuned"
-std::string_view name_of(GemmPlan::Source source);
-
 }  // namespace octet::measure

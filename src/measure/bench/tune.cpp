@@ -26,7 +26,7 @@ TuneRow row_of(const GemmProblem& problem, const GemmPlan& plan) {
   row.out = name_of(problem.out);
   row.fusion = name_of(problem.fusion);
   row.kernel = plan.kernel;
-  row.source = measure::name_of(plan.source);
+  row.source = name_of(plan.source);
   row.date = plan.date;
   row.us = plan.us;
   row.under_load = plan.under_load;
@@ -73,16 +73,16 @@ TuneReport tune_gemm(const TuneRequest& request,
   report.date = utc_now();
   report.commit = commit();
   report.mode = request.mode;
-  int estimates = 0;
+  int unmeasured = 0;
   for (const GemmProblem& problem : problems) {
     const GemmPlan plan = tuning.plan_gemm(problem);
     report.has_choice = report.has_choice || is_choice(plan);
     report.is_forced = report.is_forced || plan.source == GemmPlan::Source::forced;
-    estimates += plan.source == GemmPlan::Source::estimate ? 1 : 0;
+    unmeasured += is_choice(plan) && plan.us <= 0 ? 1 : 0;
     report.rows.push_back(row_of(problem, plan));
     if (shows_progress) progress(static_cast<int>(report.rows.size()), total);
   }
-  check(total == 0 || estimates < total,
+  check(total == 0 || unmeasured < total,
         "tune: none of the {} problems could be measured on {}, for the reasons in the warnings; "
         "free memory of the device or use smaller shapes",
         total, backend->name());

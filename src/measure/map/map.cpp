@@ -98,7 +98,7 @@ bool measure_row(Backend& backend, const measure::MapTiming& timing, MapRow& row
                  std::vector<MapWay>& ways) {
   const measure::LinearTimes times = measure::measure_ways(backend, row.shape, timing);
   row.kernel = times.plan.kernel;
-  row.plan = measure::name_of(times.plan.source);
+  row.plan = name_of(times.plan.source);
   for (const measure::WayTimes& way : times.ways) {
     row.cells.push_back({way.way, way.cold_us, way.load_us, way.error, 0});
     const bool is_new = std::none_of(ways.begin(), ways.end(),
