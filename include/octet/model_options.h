@@ -54,9 +54,9 @@ struct Words<AttentionMode> {
 
 // Which GEMM kernels are chosen by measurement.
 enum class Tuning : uint8_t {
-  off,      // none: by the plan file or an estimate
-  missing,  // those missing from the plan file
-  all,      // all, once per process
+  off,      // none: by the plan file, plans that come with the library, or an estimate
+  missing,  // those missing from the plan file: between the steps of pictures, else at first use
+  all,      // all, once per process, at first use
 };
 template <>
 struct Words<Tuning> {

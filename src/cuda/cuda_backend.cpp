@@ -24,6 +24,7 @@
 #include "cuda/matmul/fp8_nf4_linear.h"
 #include "cuda/matmul/matmul.h"
 #include "cuda/nvml_gauge.h"
+#include "cuda/plans.h"
 #include "cuda/rows/head_kernels.h"
 #include "cuda/rows/model_kernels.h"
 #include "cuda/rows/norm_kernels.h"
@@ -35,20 +36,6 @@ namespace octet {
 namespace {
 
 using namespace cuda;  // NOLINT: this file is its public face
-
-tune::PlanHeader plan_header(const DeviceTraits& traits) {
-  tune::PlanHeader header;
-  header.device = traits.name;
-  header.multiprocessors = traits.multiprocessors;
-  header.driver = traits.driver;
-  header.toolkit = traits.toolkit;
-  header.library = OCTET_VERSION;
-  return header;
-}
-
-tune::PlanCache open_plans(const tune::PlanHeader& header) {
-  return {tune::default_plan_path(header), header};
-}
 
 class CudaBackend final : public Backend, private GemmTuning {
  public:
@@ -62,8 +49,8 @@ class CudaBackend final : public Backend, private GemmTuning {
         attention_(*device_, matmul_, options.force_attention),
         marks_(*device_),
         chooser_(device_, launcher_, matmul_,
-                 tune::Planner(open_plans(plan_header(device_->traits())), options.tune),
-                 options.force_kernel) {
+                 make_planner(device_->traits(), options.tune, options.refines),
+                 options.force_kernel, options.refines) {
     const std::string reason = why_no_kernels(options.device);
     check(reason.empty(), "device cuda:{}: {}", options.device, reason);
     device_->set_scratch([this](size_t bytes) { return allocate(bytes); });
@@ -109,6 +96,10 @@ class CudaBackend final : public Backend, private GemmTuning {
       device_->count_wait();
     }
     before_last->record(stream());
+  }
+  void refine(double seconds, uint64_t memory_limit) override {
+    const Active active(traits().index);
+    chooser_.refine(seconds, memory_limit);
   }
   size_t mark() override { return marks_.mark(); }
   double microseconds_between(size_t begin, size_t end) override {

@@ -14,6 +14,9 @@ struct CudaOptions {
   int threads = 0;         // of Backend::pool(); 0: one per physical core
   void* stream = nullptr;  // a cudaStream_t of the caller; null: one of its own
   tune::TuneMode tune = tune::TuneMode::missing;
+  // Whoever uses it calls Backend::refine(): kernels that are missing are measured then, and until
+  // then nothing waits for that.
+  bool refines = false;
   std::string force_kernel;     // the only GEMM kernel that may run; empty: the planner chooses
   std::string force_attention;  // the same for attention, see cuda/attention/flash.h
 };

@@ -145,10 +145,12 @@ Buffer Device::allocate_on(cudaStream_t user, cudaStream_t releaser, size_t byte
 
 std::byte* Device::at_least(Buffer& buffer, size_t bytes) {
   if (caller_ != nullptr) return caller_->take(bytes);
-  if (buffer.bytes() < bytes) {
-    buffer = allocate(bytes);
-    ++generation_;
-  }
+  if (buffer.bytes() < bytes) ++generation_;
+  return at_least_unrecorded(buffer, bytes);
+}
+
+std::byte* Device::at_least_unrecorded(Buffer& buffer, size_t bytes) {
+  if (buffer.bytes() < bytes) buffer = allocate(bytes);
   return buffer.data();
 }
 

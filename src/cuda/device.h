@@ -63,7 +63,9 @@ class Device : public std::enable_shared_from_this<Device> {
   // Memory that is kept and grows: `buffer`, with at least this size; for a caller, new each time.
   std::byte* at_least(Buffer& buffer, size_t bytes);
   // Changes whenever one grew: work that was recorded before still uses its old address.
+  // Memory that no recorded work uses grows without.
   uint64_t generation() const { return generation_; }
+  std::byte* at_least_unrecorded(Buffer& buffer, size_t bytes);
   // As allocate(), but ready for work on one stream and released in the order of another.
   Buffer allocate_on(cudaStream_t user, cudaStream_t releaser, size_t bytes);
   // Bytes that allocate() can still provide: free ones, and those that the pool keeps.

@@ -64,6 +64,7 @@ std::unique_ptr<Backend> make_cuda([[maybe_unused]] const std::string& name,
   options.threads = request.threads;
   options.stream = request.stream;
   options.tune = request.tune;
+  options.refines = request.refines;
   options.force_kernel = env::force_kernel().value_or("");
   return make_cuda_backend(options);
 #else

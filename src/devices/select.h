@@ -15,6 +15,7 @@ struct DeviceRequest {
   std::string device = "auto";                    // auto, ref, cpu, cuda[:i]
   int threads = 0;                                // of Backend::pool(); 0: one per physical core
   tune::TuneMode tune = tune::TuneMode::missing;  // of backends that choose kernels by measuring
+  bool refines = false;  // measures what is missing in Backend::refine(), not before the first use
   // Of CUDA, a cudaStream_t of the caller to work on, which must outlive the backend and its
   // buffers; null: one of its own. (The legacy default stream is cudaStreamLegacy here.)
   void* stream = nullptr;

@@ -159,6 +159,16 @@ void Rendering::on_step(int image, const SamplerStep& step) {
         .seconds = step.seconds,
         .eta_s = eta_s(image, step)});
   if (step.done > 0 && step.done < step.total) encode_upcoming();
+  refine(step);
+}
+
+// Devices are refined one after the other, and the others wait.
+void Rendering::refine(const SamplerStep& step) {
+  constexpr double kShareOfStep = 0.02;
+  const double seconds = kShareOfStep * step.seconds / static_cast<double>(session_.device_count());
+  for (const auto& backend : session_.backends()) {
+    backend->refine(seconds, session_.options().model.max_memory);
+  }
 }
 
 void Rendering::encode_upcoming() {

@@ -28,6 +28,8 @@ class Rendering {
   bool has_room_to_decode() const;
   void on_step(int image, const SamplerStep& step);
   void encode_upcoming();
+  // Lets the backends spend a little of the time that steps take on making them faster.
+  void refine(const SamplerStep& step);
   // Calls the callbacks that want a step's velocity and latent.
   void show_step(int image, const SamplerStep& step);
   bool shows_preview(const SamplerStep& step) const;

@@ -14,8 +14,8 @@ namespace {
 std::vector<std::unique_ptr<Backend>> backends_for(const ModelOptions& options) {
   std::vector<std::unique_ptr<Backend>> made;
   for (const std::string& device : device_list(options.device)) {
-    made.push_back(
-        select_backend({.device = device, .threads = options.threads, .tune = options.tuning}));
+    made.push_back(select_backend(
+        {.device = device, .threads = options.threads, .tune = options.tuning, .refines = true}));
   }
   return made;
 }

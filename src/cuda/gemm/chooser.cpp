@@ -8,12 +8,15 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "cuda/check.h"
 #include "cuda/gemm/pack.h"
 #include "cuda/gemm/trial.h"
 
 namespace octet::cuda {
 namespace {
+
+using tune::TuneMode;
 
 // The device measures on its own stream and in its own memory, once the caller's work is done.
 class AtHome {
@@ -48,11 +51,13 @@ constexpr int64_t kRowsWithoutDifference = 2048;
 }  // namespace
 
 GemmChooser::GemmChooser(std::shared_ptr<Device> device, GemmLauncher& launcher, Matmul& matmul,
-                         tune::Planner planner, const std::string& forced)
+                         tune::Planner planner, const std::string& forced, bool refines)
     : device_(std::move(device)),
       launcher_(launcher),
       matmul_(matmul),
       planner_(std::move(planner)),
+      refines_(refines && planner_.mode() != TuneMode::all),
+      refiner_([watch = Stopwatch()] { return watch.microseconds() * 1e-6; }),
       trace_(env::trace("gemm")) {
   if (forced.empty()) return;
   try {
@@ -84,19 +89,8 @@ void GemmChooser::check_any(const std::vector<tune::Candidate>& candidates,
        launcher_.refusal(first, problem));
 }
 
-const GemmPlan& GemmChooser::measured_plan(const GemmProblem& problem) {
-  if (const GemmPlan* known = planner_.find(problem)) return *known;
-  const std::vector<tune::Candidate> candidates = candidates_for(problem);
-  check_any(candidates, problem);
-  if (const GemmPlan* adopted = adopted_plan(problem, candidates)) return *adopted;
-  return measured_plan(problem, candidates);
-}
-
-const GemmPlan& GemmChooser::measured_plan(const GemmProblem& problem,
-                                           const std::vector<tune::Candidate>& candidates) {
-  return planner_.choose(problem, candidates, [&] {
-    return begin_trial(device_, launcher_, matmul_.library(), problem);
-  });
+std::function<tune::Trial()> GemmChooser::trial_of(const GemmProblem& problem) {
+  return [this, problem] { return begin_trial(device_, launcher_, matmul_.library(), problem); };
 }
 
 const GemmPlan* GemmChooser::adopted_plan(const GemmProblem& problem,
@@ -108,8 +102,53 @@ const GemmPlan* GemmChooser::adopted_plan(const GemmProblem& problem,
 }
 
 GemmPlan GemmChooser::plan(const GemmProblem& problem) {
-  if (forced_ == nullptr) return measured_plan(problem);
-  return {.kernel = choose(problem).name, .source = GemmPlan::Source::forced};
+  if (forced_ != nullptr) {
+    return {.kernel = choose(problem).name, .source = GemmPlan::Source::forced};
+  }
+  const std::vector<tune::Candidate> candidates = candidates_for(problem);
+  check_any(candidates, problem);
+  return planner_.choose_thoroughly(problem, candidates, trial_of(problem));
+}
+
+const GemmPlan& GemmChooser::plan_at_once(const GemmProblem& problem,
+                                          std::vector<tune::Candidate> candidates) {
+  const bool is_measured = planner_.has_plan(problem, candidates);
+  const GemmPlan& plan = planner_.choose_at_once(problem, candidates);
+  if (is_measured || planner_.mode() == TuneMode::off) return plan;
+  const auto in_use = std::ranges::find(candidates, plan.kernel, &tune::Candidate::name);
+  std::rotate(candidates.begin(), in_use, in_use + 1);
+  refiner_.add(problem, std::move(candidates));
+  return plan;
+}
+
+void GemmChooser::refine(double seconds, uint64_t memory_limit) {
+  if (!refiner_.has_work() || device_->caller() != nullptr) return;
+  refiner_.run(
+      seconds,
+      [&](const GemmProblem& problem) {
+        return begin_short_trial(device_, problem, spare_bytes(memory_limit));
+      },
+      [this](tune::Refiner::Result result) { learn(std::move(result)); });
+}
+
+// Half of what is free: other programs take memory, too, and a picture is decoded later.
+uint64_t GemmChooser::spare_bytes(uint64_t memory_limit) const {
+  const uint64_t spare = device_->free_memory() / 2;
+  if (memory_limit == 0) return spare;
+  const uint64_t used = device_->memory().used;
+  return std::min(spare, memory_limit - std::min(memory_limit, used));
+}
+
+// Work that was recorded keeps its kernels. All have the same bits, so it does not matter whether a
+// picture has begun.
+void GemmChooser::learn(tune::Refiner::Result result) {
+  const std::string before = planner_.find(result.problem)->kernel;
+  planner_.learn(result.problem, result.candidates, std::move(result.found));
+  const GemmPlan& plan = *planner_.find(result.problem);
+  log::debug("tuning: {} runs {} from now on, {} until now", result.problem.to_string(),
+             plan.kernel, before);
+  launcher_.reserve(find_candidate(plan.kernel), result.problem);
+  chosen_.clear();
 }
 
 const GemmCandidate& GemmChooser::choose(const GemmProblem& problem) {
@@ -143,6 +182,9 @@ const GemmCandidate& GemmChooser::choose_by_plan(const GemmProblem& problem) {
   const GemmPlan* plan = planner_.find(measured);
   if (plan == nullptr) {
     plan = adopted_plan(measured, candidates);
+    if (plan == nullptr && refines_ && device_->caller() == nullptr) {
+      plan = &plan_at_once(measured, candidates);
+    }
     const bool measures = plan == nullptr && planner_.would_measure(measured, candidates);
     if (measures && device_->is_capturing()) {
       // Nothing may wait now; the next call that may is measured.
@@ -153,7 +195,10 @@ const GemmCandidate& GemmChooser::choose_by_plan(const GemmProblem& problem) {
     }
     std::optional<AtHome> home;
     if (measures) home.emplace(*device_);
-    if (plan == nullptr) plan = &measured_plan(measured, candidates);
+    if (plan == nullptr) plan = &planner_.choose(measured, candidates, trial_of(measured));
+    if (trace_) {
+      log::trace("gemm {}: {} ({})", measured.to_string(), plan->kernel, name_of(plan->source));
+    }
   }
   const GemmCandidate* candidate = &find_candidate(plan->kernel);
   // A kernel that shares tiles along k may have none to share with fewer rows.

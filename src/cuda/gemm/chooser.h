@@ -1,6 +1,7 @@
 // Which kernel of the table runs a problem: the forced one, or the planner's choice.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -10,26 +11,34 @@
 #include "cuda/gemm/launcher.h"
 #include "cuda/matmul/matmul.h"
 #include "tune/planner.h"
+#include "tune/refiner.h"
 
 namespace octet::cuda {
 
 class GemmChooser {
  public:
-  // `forced`: the only kernel that may run; empty: the planner chooses.
+  // `forced`: the only kernel that may run; empty: the planner chooses. `refines`: what the planner
+  // would have to measure first is measured in refine(), which somebody calls.
   GemmChooser(std::shared_ptr<Device> device, GemmLauncher& launcher, Matmul& matmul,
-              tune::Planner planner, const std::string& forced);
+              tune::Planner planner, const std::string& forced, bool refines);
 
   // A single lookup if the problem was seen before.
   const GemmCandidate& choose(const GemmProblem& problem);
+  // With its times, which are measured if they are not known and the mode allows it.
   GemmPlan plan(const GemmProblem& problem);
+
+  // See Backend::refine().
+  void refine(double seconds, uint64_t memory_limit);
 
   bool is_forced() const { return forced_ != nullptr; }
   tune::Planner& planner() { return planner_; }
 
  private:
-  const GemmPlan& measured_plan(const GemmProblem& problem);
-  const GemmPlan& measured_plan(const GemmProblem& problem,
-                                const std::vector<tune::Candidate>& candidates);
+  std::function<tune::Trial()> trial_of(const GemmProblem& problem);
+  // What is known now; the rest is for refine().
+  const GemmPlan& plan_at_once(const GemmProblem& problem, std::vector<tune::Candidate> candidates);
+  void learn(tune::Refiner::Result result);
+  uint64_t spare_bytes(uint64_t memory_limit) const;
   const GemmPlan* adopted_plan(const GemmProblem& problem,
                                const std::vector<tune::Candidate>& candidates);
   const GemmCandidate& choose_by_plan(const GemmProblem& problem);
@@ -41,6 +50,8 @@ class GemmChooser {
   GemmLauncher& launcher_;
   Matmul& matmul_;
   tune::Planner planner_;
+  bool refines_;
+  tune::Refiner refiner_;
   const GemmCandidate* forced_ = nullptr;
   bool trace_;
   std::unordered_map<GemmProblem, const GemmCandidate*> chosen_;

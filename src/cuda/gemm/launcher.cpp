@@ -34,6 +34,11 @@ OutType out_type(DType dtype) {
   }
 }
 
+size_t partial_bytes(const GemmRow& row, int workers) {
+  return size_t{2} * static_cast<size_t>(workers * row.worker_m() * row.worker_n()) *
+         sizeof(int32_t);
+}
+
 // A launch of `workers` workers; `cluster` must live as long as the result.
 cudaLaunchConfig_t launch_config(const GemmRow& row, int workers, cudaLaunchAttribute& cluster,
                                  cudaStream_t stream) {
@@ -66,7 +71,7 @@ GemmOperands GemmOperands::from(const GemmArgs& args) {
           .out = args.out};
 }
 
-GemmLauncher::GemmLauncher(Device& device) : device_(device) {
+GemmLauncher::GemmLauncher(Device& device, bool records) : device_(device), records_(records) {
   const Active active(device_.traits().index);
   const size_t bytes = kMostArrivals * sizeof(uint32_t);
   arrivals_ = device_.allocate(bytes);
@@ -100,6 +105,16 @@ int GemmLauncher::room_for(const GemmRow& row, const GemmProblem& problem) {
     }
   }
   return room_[kernel] = std::min(room, kMostArrivals / row.teams);
+}
+
+std::byte* GemmLauncher::workspace(Buffer& buffer, size_t bytes) {
+  return records_ ? device_.at_least(buffer, bytes) : device_.at_least_unrecorded(buffer, bytes);
+}
+
+void GemmLauncher::reserve(const GemmCandidate& candidate, const GemmProblem& problem) {
+  if (!candidate.streams) return;
+  const GemmRow& row = *candidate.row;
+  workspace(partials_, partial_bytes(row, room_for(row, problem)));
 }
 
 Shares GemmLauncher::share(const GemmCandidate& candidate, const GemmProblem& problem) {
@@ -155,7 +170,7 @@ void GemmLauncher::use_aligned_a(GemmParams& params, const GemmOperands& operand
   }
   params.a_stride = round_up(std::max<int64_t>(problem.k, 1), kAlignment);
   auto* copy = reinterpret_cast<int8_t*>(
-      device_.at_least(aligned_a_, static_cast<size_t>(problem.m * params.a_stride)));
+      workspace(aligned_a_, static_cast<size_t>(problem.m * params.a_stride)));
   launch_copy_padded(params.a, stride, copy, params.a_stride, problem.m, problem.k,
                      device_.stream());
   check_launch("copying unaligned activations");
@@ -226,9 +241,8 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   params.k_steps = shares.k_steps;
   params.whole_tiles = shares.whole_tiles;
   if (shares.shared_tiles() > 0) {
-    const size_t bytes =
-        size_t{2} * shares.workers * row.worker_m() * row.worker_n() * sizeof(int32_t);
-    params.partials = reinterpret_cast<int32_t*>(device_.at_least(partials_, bytes));
+    params.partials =
+        reinterpret_cast<int32_t*>(workspace(partials_, partial_bytes(row, shares.workers)));
     params.arrivals = counters(static_cast<size_t>(shares.shared_tiles() * row.teams));
   }
 
@@ -247,8 +261,8 @@ void GemmLauncher::launch(const GemmCandidate& candidate, const GemmProblem& pro
   params.out_stride = out_stride;
   if (!direct) {
     params.out_stride = round_up(round_up(columns, group) * element, kAlignment) / element;
-    params.out = device_.at_least(aligned_out_,
-                                  static_cast<size_t>(problem.m * params.out_stride * element));
+    params.out =
+        workspace(aligned_out_, static_cast<size_t>(problem.m * params.out_stride * element));
   }
 
   start(row, problem, params, shares.workers);

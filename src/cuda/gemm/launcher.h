@@ -29,7 +29,8 @@ struct GemmOperands {
 
 class GemmLauncher {
  public:
-  explicit GemmLauncher(Device& device);
+  // `records`: its launches may be recorded, and its workspaces are known to recordings.
+  explicit GemmLauncher(Device& device, bool records = true);
 
   // Why this GPU cannot run the candidate on the problem; empty if it can.
   std::string refusal(const GemmCandidate& candidate, const GemmProblem& problem);
@@ -40,6 +41,10 @@ class GemmLauncher {
   void launch(const GemmCandidate& candidate, const GemmProblem& problem,
               const GemmOperands& operands);
 
+  // Takes the workspace now that launches of aligned operands will need, with any number of rows:
+  // while work is captured, nothing can be taken.
+  void reserve(const GemmCandidate& candidate, const GemmProblem& problem);
+
  private:
   Shares share(const GemmCandidate& candidate, const GemmProblem& problem);
   // Workers that fit on the device at once; 0 if the kernel cannot run here. Sets the kernel up on
@@ -47,9 +52,11 @@ class GemmLauncher {
   int room_for(const GemmRow& row, const GemmProblem& problem);
   void use_aligned_a(GemmParams& params, const GemmOperands& operands, const GemmProblem& problem);
   uint32_t* counters(size_t count);
+  std::byte* workspace(Buffer& buffer, size_t bytes);
   void start(const GemmRow& row, const GemmProblem& problem, GemmParams& params, int workers);
 
   Device& device_;
+  bool records_;
   std::map<const void*, int> room_;  // by kernel
   TensorMaps maps_;
   Buffer partials_, arrivals_, aligned_a_, aligned_out_;

@@ -19,6 +19,13 @@ constexpr int64_t kMostSets = 16;
 constexpr double kRunMicroseconds = 100;
 constexpr int kMostLaunches = 16;
 
+// What a trial has beside its problem.
+struct Surroundings {
+  CublasLt* library = nullptr;  // null: no unquantized product
+  bool has_seconds = true;      // else moments between other work, which goes on in the same memory
+  uint64_t most_bytes = UINT64_MAX;
+};
+
 struct Set {
   Buffer a;               // I8 [m, k]
   Buffer w;               // packed
@@ -29,9 +36,19 @@ struct Set {
 
 class Operands {
  public:
-  Operands(const std::shared_ptr<Device>& device, GemmLauncher& launcher, CublasLt* library,
-           const GemmProblem& problem)
-      : device_(device), launcher_(launcher), library_(library), problem_(problem) {
+  Operands(const std::shared_ptr<Device>& device, GemmLauncher& launcher,
+           const GemmProblem& problem, const Surroundings& has)
+      : device_(device),
+        launcher_(launcher),
+        library_(has.library),
+        problem_(problem),
+        has_seconds_(has.has_seconds) {
+    const int64_t bytes = a_bytes() + packed_bytes(problem.n, problem.k) + out_bytes();
+    const auto fitting = static_cast<int64_t>(has.most_bytes / static_cast<uint64_t>(bytes));
+    if (fitting == 0) {
+      throw OutOfMemory(
+          sentence("its operands take {} bytes, and {} may be taken", bytes, has.most_bytes));
+    }
     const int64_t longest = std::max(problem.m, problem.n);
     const std::vector<float> ones(static_cast<size_t>(longest), 0.01f);
     scales_ = device_->allocate(ones.size() * sizeof(float));
@@ -42,14 +59,14 @@ class Operands {
     // Assumes 1000 TOPS, and at least 3 us: only the number of launches depends on it.
     const double expected_us = std::max(3.0, operations * 1e-9);
     launches_ = std::clamp(static_cast<int>(kRunMicroseconds / expected_us), 1, kMostLaunches);
-    const int64_t bytes = a_bytes() + packed_bytes(problem.n, problem.k) + out_bytes();
-    const int64_t sets =
-        std::clamp<int64_t>(2 * device_->traits().l2_bytes / bytes + 1, 1, kMostSets);
+    const int64_t sets = std::clamp<int64_t>(2 * device_->traits().l2_bytes / bytes + 1, 1,
+                                             std::min(kMostSets, fitting));
     for (int64_t i = 0; i < sets; ++i) sets_.push_back(make_set(static_cast<uint64_t>(i)));
   }
 
   ~Operands() {
     sets_.clear();
+    if (!has_seconds_) return;  // the pool has uses for what it keeps
     try {
       device_->give_back_unused();
     } catch (const Error& error) {  // the next call will meet it too
@@ -61,12 +78,20 @@ class Operands {
 
   double measure(const std::string& name, int turn) {
     const GemmCandidate* candidate = candidate_named(name);
+    const size_t first = static_cast<size_t>(turn) * static_cast<size_t>(launches_);
+    const auto set = [&](size_t index) -> const Set& { return sets_[index % sets_.size()]; };
     const auto work = [&] {
-      for (int i = 0; i < launches_; ++i) {
-        const size_t index = (static_cast<size_t>(turn) * launches_ + i) % sets_.size();
-        run(candidate, name, sets_[index]);
+      for (size_t i = first; i < first + static_cast<size_t>(launches_); ++i) {
+        run(candidate, name, set(i));
       }
     };
+    if (!has_seconds_) {
+      // As in a model, where one follows another: the run before keeps the device busy while those
+      // that count are launched, loads the code, and leaves the L2 to its own operands. Flushing it
+      // would take memory for good.
+      run(candidate, name, set(first + sets_.size() - 1));
+      return device_->time_us(work) / launches_;
+    }
     // A long one runs alone and finds nothing of its predecessor in L2.
     return launches_ == 1 ? device_->time_cold_us(work) : device_->time_us(work) / launches_;
   }
@@ -114,6 +139,7 @@ class Operands {
     set.a = random(a_bytes(), 0);
     set.w = random(packed_bytes(n, k), 1);
     set.out = device_->allocate(static_cast<size_t>(out_bytes()));
+    if (!has_seconds_) return set;  // nothing but kernels is measured
     set.bf16_a = device_->allocate(bytes_of(DType::bf16, {m, k}));
     const int multiprocessors = device_->traits().multiprocessors;
     launch_dequantize_rows(scaled(a(set)), rows(set.bf16_a, DType::bf16, m, k), multiprocessors,
@@ -158,6 +184,7 @@ class Operands {
   GemmLauncher& launcher_;
   CublasLt* library_;
   GemmProblem problem_;
+  bool has_seconds_;
   Buffer scales_;  // 0.01, until quantizing writes its own
   std::vector<Set> sets_;
   int launches_ = 1;
@@ -168,7 +195,8 @@ class Operands {
 tune::Trial begin_trial(const std::shared_ptr<Device>& device, GemmLauncher& launcher,
                         CublasLt* library, const GemmProblem& problem) {
   const Active active(device->traits().index);
-  auto operands = std::make_shared<Operands>(device, launcher, library, problem);
+  auto operands =
+      std::make_shared<Operands>(device, launcher, problem, Surroundings{.library = library});
   tune::Trial trial;
   trial.measure = [operands](const std::string& name, int turn) {
     return operands->measure(name, turn);
@@ -178,6 +206,22 @@ tune::Trial begin_trial(const std::shared_ptr<Device>& device, GemmLauncher& lau
   };
   trial.references = {kQuantize};
   if (library != nullptr) trial.references.emplace_back(kUnquantized);
+  return trial;
+}
+
+tune::Trial begin_short_trial(const std::shared_ptr<Device>& device, const GemmProblem& problem,
+                              uint64_t most_bytes) {
+  const Active active(device->traits().index);
+  // Of its own, so that no workspace grows that recorded work uses.
+  auto launcher = std::make_shared<GemmLauncher>(*device, /*records=*/false);
+  auto operands = std::make_shared<Operands>(
+      device, *launcher, problem, Surroundings{.has_seconds = false, .most_bytes = most_bytes});
+  tune::Trial trial;
+  trial.measure = [launcher, operands, index = device->traits().index](const std::string& name,
+                                                                       int turn) {
+    const Active active_now(index);
+    return operands->measure(name, turn);
+  };
   return trial;
 }
 

@@ -14,4 +14,9 @@ namespace octet::cuda {
 tune::Trial begin_trial(const std::shared_ptr<Device>& device, GemmLauncher& launcher,
                         CublasLt* library, const GemmProblem& problem);
 
+// The same for a moment between other work: kernels alone, run by run, in at most so many bytes.
+// What it took stays with the device's pool. Throws OutOfMemory where the bytes do not suffice.
+tune::Trial begin_short_trial(const std::shared_ptr<Device>& device, const GemmProblem& problem,
+                              uint64_t most_bytes);
+
 }  // namespace octet::cuda
