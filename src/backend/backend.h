@@ -173,6 +173,10 @@ class Backend {
   void sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
                  const TensorView& out);
   void group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out);
+  // For GroupNorm::image: all rows of an image are added, in order and some at a time. Then the
+  // norm of any of them has the same bits as that of the whole.
+  GroupSums begin_group_sums(DType dtype, int64_t rows, int64_t channels);
+  void add_group_sums(GroupSums& sums, const ConstTensorView& x);
   void conv2d(const ConvArgs& args);
   void euler_step(const EulerStep& step);
 
@@ -275,6 +279,9 @@ class Backend {
                             const TensorView& out) = 0;
   virtual void do_group_norm(const ConstTensorView& x, const GroupNorm& how,
                              const TensorView& out) = 0;
+  virtual Buffer do_begin_group_sums(const GroupSums& sums) = 0;
+  // x: the rows that follow sums.added.
+  virtual void do_add_group_sums(const GroupSums& sums, const ConstTensorView& x) = 0;
   virtual void do_conv2d(const ConvArgs& args) = 0;
   virtual void do_euler_step(const EulerStep& step) = 0;
 

@@ -70,6 +70,8 @@ class CountingBackend final : public HostBackend {
   void do_embed(const View&, std::span<const int32_t>, const TensorView&) override {}
   void do_sinusoids(std::span<const float>, const View&, const TensorView&) override {}
   void do_group_norm(const View&, const GroupNorm&, const TensorView&) override {}
+  Buffer do_begin_group_sums(const GroupSums&) override { return {}; }
+  void do_add_group_sums(const GroupSums&, const View&) override {}
   void do_conv2d(const ConvArgs&) override {}
   void do_euler_step(const EulerStep&) override {}
 

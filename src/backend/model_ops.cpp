@@ -62,6 +62,21 @@ void check_rotation(const std::string& op, const ConstTensorView& x, const HeadR
         how.cos.row_stride(), how.sin.row_stride());
 }
 
+// Of pixels within the image, with the input that they are made of.
+void check_strip(const ConvArgs& args) {
+  const ConvShape shape = args.shape();
+  const PixelRange made{args.first(), args.out.shape[0]};
+  check(made.first >= 0 && made.count <= shape.pixels() - made.first,
+        "conv2d: a strip of {} pixels from pixel {} on, of an image of {} x {}", made.count,
+        made.first, args.height, args.width);
+  const PixelRange needed = shape.reach(made);
+  const int64_t from = args.x_first();
+  check(
+      from >= 0 && from <= needed.first && needed.first + needed.count <= from + args.x.shape[0],
+      "conv2d: x has {} pixels from {} on, expected the {} from {} on, of which the strip is made",
+      args.x.shape[0], from, needed.count, needed.first);
+}
+
 // Unless the first matrix is empty: then there is nothing to do.
 template <class Op>
 void run_op(OpObserver* observer, std::string_view name, std::initializer_list<Moved> matrices,
@@ -279,7 +294,34 @@ void Backend::group_norm(const ConstTensorView& x, const GroupNorm& how, const T
   check(how.eps >= 0, "group_norm: eps is {}, expected 0 or more", how.eps);
   check_vector("group_norm: weight", how.weight, x.shape[1]);
   check_vector("group_norm: bias", how.bias, x.shape[1]);
+  if (how.image != nullptr) {
+    const GroupSums& image = *how.image;
+    check(image.channels == x.shape[1] && image.dtype == x.dtype,
+          "group_norm: x is {} with {} channels, and the image is {} with {}", name_of(x.dtype),
+          x.shape[1], name_of(image.dtype), image.channels);
+    check(image.added == image.rows,
+          "group_norm: {} of the {} rows of the image were added, expected all", image.added,
+          image.rows);
+  }
   run_op(op_observer_, "norm", {x, out}, [&] { do_group_norm(x, how, out); });
+}
+
+GroupSums Backend::begin_group_sums(DType dtype, int64_t rows, int64_t channels) {
+  check((dtype == DType::f32 || dtype == DType::bf16) && rows >= 0 && channels >= 0,
+        "group sums: of a {} image of {} rows with {} channels, expected F32 or BF16",
+        name_of(dtype), rows, channels);
+  GroupSums sums{.dtype = dtype, .rows = rows, .channels = channels};
+  sums.memory = do_begin_group_sums(sums);
+  return sums;
+}
+
+void Backend::add_group_sums(GroupSums& sums, const ConstTensorView& x) {
+  check_matrix("group sums: x", x, {sums.dtype});
+  check(x.shape[1] == sums.channels && x.shape[0] <= sums.rows - sums.added,
+        "group sums: x is {}, expected {} channels and at most {} rows, the rest of the image",
+        x.shape, sums.channels, sums.rows - sums.added);
+  run_op(op_observer_, "norm", {x}, [&] { do_add_group_sums(sums, x); });
+  sums.added += x.shape[0];
 }
 
 void Backend::conv2d(const ConvArgs& args) {
@@ -294,12 +336,14 @@ void Backend::conv2d(const ConvArgs& args) {
         args.height, args.width, args.kernel);
   const int64_t height = args.doubled ? args.height / 2 : args.height,
                 width = args.doubled ? args.width / 2 : args.width;
-  check(height >= 0 && width >= 0 && args.x.shape[0] == height * width,
+  check(height >= 0 && width >= 0 && (args.strip || args.x.shape[0] == height * width),
         "conv2d: x has {} rows, expected {} x {} pixels", args.x.shape[0], height, width);
   check(args.weight.shape[1] == args.kernel * args.kernel * args.channels(),
         "conv2d: weight is {}, expected {} x {} taps of {} channels in a row", args.weight.shape,
         args.kernel, args.kernel, args.channels());
-  check_shape("conv2d: out", args.out, {args.height * args.width, args.out_channels()});
+  const int64_t made = args.strip ? args.out.shape[0] : args.height * args.width;
+  check_shape("conv2d: out", args.out, {made, args.out_channels()});
+  if (args.strip) check_strip(args);
   check_vector("conv2d: bias", args.bias, args.out_channels(), args.x.dtype);
   if (args.out.shape.elements() == 0) return;
   const Observed observed(op_observer_, "convolution");

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "tensor/tensor.h"
 
@@ -88,6 +89,26 @@ struct AttentionArgs {
   int64_t head_dim() const { return q.shape[1] / heads; }
 };
 
+// Rows of an image that follow one another.
+struct PixelRange {
+  int64_t first = 0, count = 0;
+};
+
+// A convolution of a whole image, without its matrices.
+struct ConvShape {
+  int64_t height = 0, width = 0;  // of the result
+  int64_t channels = 0, out_channels = 0;
+  int64_t kernel = 0;
+  bool doubled = false;
+  DType dtype = DType::f32;
+
+  int64_t pixels() const { return height * width; }
+  // How many a GPU multiplies at a time: their number decides how its library sums.
+  int64_t pixels_at_once() const;
+  // The lines of the input that these pixels of the result are made of.
+  PixelRange reach(const PixelRange& made) const;
+};
+
 // A convolution with stride 1, whose input is continued by kernel / 2 zeros on all sides.
 struct ConvArgs {
   ConstTensorView x;  // [height * width, channels], or a quarter of the rows where it is doubled
@@ -99,13 +120,35 @@ struct ConvArgs {
   // Each pixel of x becomes two by two: x is the image at half the height and width. Only with a
   // kernel of 3.
   bool doubled = false;
+  // Only some pixels, one after the other: out has those of the image from `first` on, x those of
+  // the input from `x_first` on, all of reach() among them. A strip has the bits of the whole image
+  // if it begins at a multiple of ConvShape::pixels_at_once(), and ends at one or with the image;
+  // any other may differ by roundings.
+  struct Strip {
+    int64_t first = 0, x_first = 0;
+  };
+  std::optional<Strip> strip = {};
 
   // The row of x with a pixel of the image.
   int64_t row_of(int64_t y, int64_t column) const {
-    return doubled ? y / 2 * (width / 2) + column / 2 : y * width + column;
+    return (doubled ? y / 2 * (width / 2) + column / 2 : y * width + column) - x_first();
+  }
+  int64_t first() const { return strip ? strip->first : 0; }  // pixel of the image that out has
+  int64_t x_first() const { return strip ? strip->x_first : 0; }
+  ConvShape shape() const {
+    return {height, width, channels(), out_channels(), kernel, doubled, x.dtype};
   }
   int64_t channels() const { return x.shape[1]; }
   int64_t out_channels() const { return weight.shape[0]; }
+};
+
+// What group_norm() has to know of an image whose rows are not there at the same time; see
+// Backend::begin_group_sums().
+struct GroupSums {
+  DType dtype = DType::f32;
+  int64_t rows = 0, channels = 0;  // of the whole image
+  int64_t added = 0;               // rows so far
+  Buffer memory;                   // in the backend's own form
 };
 
 // y = (x - mean) / sqrt(var + eps) * weight + bias, with mean and var over all rows and over the
@@ -115,6 +158,8 @@ struct GroupNorm {
   float eps = 0;
   ConstTensorView weight, bias;  // F32 [channels]
   bool silu = false;
+  // The image that x is some rows of: mean and var are its own. Null: x is all.
+  const GroupSums* image = nullptr;
 };
 
 // How many evaluations of networks a step may combine.

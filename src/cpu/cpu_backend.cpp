@@ -188,6 +188,10 @@ class CpuBackend final : public HostBackend {
                      const TensorView& out) override {
     cpu::group_norm(workers_, x, how, out);
   }
+  Buffer do_begin_group_sums(const GroupSums& sums) override { return cpu::begin_group_sums(sums); }
+  void do_add_group_sums(const GroupSums& sums, const ConstTensorView& x) override {
+    cpu::add_group_sums(workers_, sums, x);
+  }
   void do_conv2d(const ConvArgs& args) override {
     cpu::conv2d(workers_, matmul_kernel(args.x.dtype), args);
   }

@@ -113,6 +113,8 @@ class CudaBackend final : public Backend, private GemmTuning {
   GemmTuning& tuning() override { return *this; }
 
  protected:
+  using View = ConstTensorView;
+
   Buffer do_allocate(size_t bytes) override { return device_->allocate(bytes); }
   std::unique_ptr<Recording> do_record(std::function<void()> work) override {
     return std::make_unique<GraphRecording>(*this, *device_, std::move(work));
@@ -238,33 +240,31 @@ class CudaBackend final : public Backend, private GemmTuning {
     return candidate.name;
   }
 
-  void do_matmul(const ConstTensorView& a, const ConstTensorView& b, const TensorView& out,
-                 const ConstTensorView& bias) override {
+  void do_matmul(const View& a, const View& b, const TensorView& out, const View& bias) override {
     const Active active(traits().index);
     matmul_.run(a, b, out, bias);
   }
-  void do_norm(const ConstTensorView& x, const RowNorm& how, const TensorView& out) override {
+  void do_norm(const View& x, const RowNorm& how, const TensorView& out) override {
     enqueue("norm", launch_norm, x, how, out, processors());
   }
-  void do_norm_quantize(const ConstTensorView& x, const RowNorm& how,
-                        const ActivationTransform& transform, const QTensor& out) override {
+  void do_norm_quantize(const View& x, const RowNorm& how, const ActivationTransform& transform,
+                        const QTensor& out) override {
     enqueue("norm_quantize", launch_norm_quantize, x, how, transform, out, processors());
   }
   void do_rotate_heads(const TensorView& x, const HeadRotation& how) override {
     enqueue("rotate_heads", launch_rotate_heads, x, how, processors());
   }
-  void do_rotate_quantize_heads(const ConstTensorView& x, const HeadRotation& how,
-                                const ConstTensorView& mean, const QuantizedHeads& out) override {
+  void do_rotate_quantize_heads(const View& x, const HeadRotation& how, const View& mean,
+                                const QuantizedHeads& out) override {
     enqueue("rotate_quantize_heads", launch_rotate_quantize_heads, x, how, mean, out, processors());
   }
-  void do_rotated_head_mean(const ConstTensorView& x, const HeadRotation& how,
+  void do_rotated_head_mean(const View& x, const HeadRotation& how,
                             const TensorView& mean) override {
     const Buffer scratch = allocate(head_mean_scratch_bytes(x));
     enqueue("rotated_head_mean", launch_rotated_head_mean, x, how, mean.as<float>(),
             reinterpret_cast<float*>(scratch.data()));
   }
-  void do_quantize_values(const ConstTensorView& v, int64_t heads,
-                          const QuantizedValues& out) override {
+  void do_quantize_values(const View& v, int64_t heads, const QuantizedValues& out) override {
     enqueue("quantize_values", launch_quantize_values, v, heads, out);
   }
   std::string why_no_int8_attention(int64_t head_dim, DType results) const override {
@@ -277,43 +277,46 @@ class CudaBackend final : public Backend, private GemmTuning {
     const Active active(traits().index);
     return attention_.run(args);
   }
-  void do_swiglu(const ConstTensorView& gate, const ConstTensorView& up,
-                 const TensorView& out) override {
+  void do_swiglu(const View& gate, const View& up, const TensorView& out) override {
     enqueue("swiglu", launch_swiglu, gate, up, out, processors());
   }
-  void do_activate(const ConstTensorView& x, Activation how, const TensorView& out) override {
+  void do_activate(const View& x, Activation how, const TensorView& out) override {
     enqueue("activate", launch_activate, x, how, out, processors());
   }
-  void do_add(const TensorView& h, const ConstTensorView& x) override {
+  void do_add(const TensorView& h, const View& x) override {
     enqueue("add", launch_add, h, x, processors());
   }
-  void do_add_gated(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
-                    const ConstTensorView& gate) override {
+  void do_add_gated(const TensorView& h, const View& x, const RowNorm& how,
+                    const View& gate) override {
     enqueue("add_gated", launch_add_gated, h, x, how, gate, processors());
   }
-  void do_add_gated_norm_quantize(const TensorView& h, const ConstTensorView& x, const RowNorm& how,
-                                  const ConstTensorView& gate, const RowNorm& next,
+  void do_add_gated_norm_quantize(const TensorView& h, const View& x, const RowNorm& how,
+                                  const View& gate, const RowNorm& next,
                                   const ActivationTransform& transform,
                                   const QTensor& out) override {
     enqueue("add_gated_norm_quantize", launch_add_gated_norm_quantize, h, x, how, gate, next,
             transform, out, processors());
   }
   // What is needed only during an op comes from the pool, whose releases are in order, too.
-  void do_embed(const ConstTensorView& table, std::span<const int32_t> rows,
-                const TensorView& out) override {
+  void do_embed(const View& table, std::span<const int32_t> rows, const TensorView& out) override {
     const Buffer on_device = allocate(rows.size_bytes());
     device_->upload(on_device.data(), std::as_bytes(rows).data(), rows.size_bytes());
     const auto* ids = reinterpret_cast<const int32_t*>(on_device.data());
     enqueue("embed", launch_embed, table, ids, out, processors());
   }
-  void do_sinusoids(std::span<const float> times, const ConstTensorView& frequencies,
+  void do_sinusoids(std::span<const float> times, const View& frequencies,
                     const TensorView& out) override {
     enqueue("sinusoids", launch_sinusoids, times, frequencies, out);
   }
-  void do_group_norm(const ConstTensorView& x, const GroupNorm& how,
-                     const TensorView& out) override {
-    const Buffer scratch = allocate(group_norm_scratch_bytes(x, processors()));
+  void do_group_norm(const View& x, const GroupNorm& how, const TensorView& out) override {
+    const Buffer scratch = allocate(group_norm_scratch_bytes(x, how, processors()));
     enqueue("group_norm", launch_group_norm, x, how, out, scratch.data(), processors());
+  }
+  Buffer do_begin_group_sums(const GroupSums& sums) override {
+    return allocate(group_sums_bytes(sums, processors()));
+  }
+  void do_add_group_sums(const GroupSums& sums, const View& x) override {
+    enqueue("group_sums", launch_group_sums, sums, x, processors());
   }
   void do_conv2d(const ConvArgs& args) override {
     const Active active(traits().index);

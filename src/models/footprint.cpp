@@ -109,6 +109,10 @@ uint64_t decoding_bytes(const Decoder& decoder, const Grid& grid, DType dtype) {
   return decoder.image_bytes(grid, dtype) + kOpsBytes;
 }
 
+uint64_t least_decoding_bytes(const Decoder& decoder, const Grid& grid, DType dtype) {
+  return decoder.least_image_bytes(grid, dtype) + kOpsBytes;
+}
+
 uint64_t weight_bytes_in(Network& network, std::string_view format) {
   constexpr int64_t kNf4Block = 64;  // weights with an F32 factor
   const bool four_bits = format == "nf4", floating = format == "bf16" || four_bits;

@@ -83,6 +83,8 @@ uint64_t encoding_bytes(TextEncoder& encoder, int64_t tokens, const RunAs& how);
 
 // Of the images, and of ops.
 uint64_t decoding_bytes(const Decoder& decoder, const Grid& grid, DType dtype);
+// The least that it can do with.
+uint64_t least_decoding_bytes(const Decoder& decoder, const Grid& grid, DType dtype);
 
 // What single ops of a GPU may take for themselves, which nobody counts: accumulators, the
 // workspace of a library, an unfolded strip of an image. A host's take none. An H200 measured 0.2

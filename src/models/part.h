@@ -181,6 +181,11 @@ class Decoder : public Part {
   // The most that decode() takes for images at a time: bytes of the device's memory beside weights
   // and what single ops need for themselves.
   virtual uint64_t image_bytes(const Grid& grid, DType dtype) const = 0;
+  // The smallest bound on that (nn::Context::image_bytes) with which it decodes; slower, and with
+  // the same picture.
+  virtual uint64_t least_image_bytes(const Grid& grid, DType dtype) const {
+    return image_bytes(grid, dtype);
+  }
   // Latent F32 [tokens, latent_channels()] as sampled -> F32 [pixels, 3], about -1 to 1, rows from
   // the top. Throws Error when a number is not finite. `progress`, or nobody, is told the share
   // that is done, from 0 to 1; may throw to stop.

@@ -49,6 +49,8 @@ struct Context {
   InputTap* tap = nullptr;     // or nobody; asks for linears that are not INT8
   const std::atomic<bool>* stop = nullptr;  // set by another thread to end the work, or nobody
   AttentionScores scores = AttentionScores::floating;  // of the networks
+  // What a decoder may take for images at a time, where the whole is too much; 0: all it wants.
+  uint64_t image_bytes = 0;
 
   // Before each layer: throws Cancelled when the work is to end.
   void begin_layer() const;

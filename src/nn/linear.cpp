@@ -23,19 +23,25 @@ const ActivationTransform* transform_of(const LinearPart& part) {
   return part.rounding ? &part.rounding->transform : nullptr;
 }
 
-// height and width of what comes out.
-Matrix convolved(Context& ctx, const ConstTensorView& x, int64_t height, int64_t width,
-                 const Conv& w, bool doubled) {
+void convolve_into(Context& ctx, const ConstTensorView& x, const ConvShape& shape, const Conv& w,
+                   const std::optional<ConvArgs::Strip>& strip, const TensorView& out) {
   enter(ctx, w.layer);
-  Matrix out = ctx.matrix(height * width, w.matrix.n);
   ctx.backend.conv2d({.x = x,
                       .weight = w.matrix.weight_view(),
                       .bias = w.matrix.bias_view(),
                       .out = out,
-                      .height = height,
-                      .width = width,
+                      .height = shape.height,
+                      .width = shape.width,
                       .kernel = w.kernel,
-                      .doubled = doubled});
+                      .doubled = shape.doubled,
+                      .strip = strip});
+}
+
+// height and width of what comes out.
+Matrix convolved(Context& ctx, const ConstTensorView& x, int64_t height, int64_t width,
+                 const Conv& w, bool doubled) {
+  Matrix out = ctx.matrix(height * width, w.matrix.n);
+  convolve_into(ctx, x, {.height = height, .width = width, .doubled = doubled}, w, {}, out);
   return out;
 }
 
@@ -181,6 +187,11 @@ Matrix conv2d(Context& ctx, const ConstTensorView& x, int64_t height, int64_t wi
 Matrix conv2d_doubled(Context& ctx, const ConstTensorView& x, int64_t height, int64_t width,
                       const Conv& w) {
   return convolved(ctx, x, 2 * height, 2 * width, w, /*doubled=*/true);
+}
+
+void conv2d_strip(Context& ctx, const ConstTensorView& x, const ConvShape& shape, const Conv& w,
+                  const ConvArgs::Strip& strip, const TensorView& out) {
+  convolve_into(ctx, x, shape, w, strip, out);
 }
 
 }  // namespace octet::nn

@@ -72,5 +72,8 @@ Matrix conv2d(Context& ctx, const ConstTensorView& x, int64_t height, int64_t wi
 // The same of x with each pixel as two by two: four times as many rows.
 Matrix conv2d_doubled(Context& ctx, const ConstTensorView& x, int64_t height, int64_t width,
                       const Conv& w);
+// The same as `shape` says, of a strip; see ConvArgs.
+void conv2d_strip(Context& ctx, const ConstTensorView& x, const ConvShape& shape, const Conv& w,
+                  const ConvArgs::Strip& strip, const TensorView& out);
 
 }  // namespace octet::nn

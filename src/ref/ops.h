@@ -48,6 +48,8 @@ void attention(const AttentionArgs& args);
 
 // images.cpp
 void group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out);
+// Of an image that comes in parts, ref keeps all: its sums go over the image twice.
+void add_group_sums(const GroupSums& sums, const ConstTensorView& x);
 void conv2d(const ConvArgs& args);
 
 }  // namespace octet::ref

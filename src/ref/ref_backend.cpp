@@ -131,6 +131,12 @@ class RefBackend final : public HostBackend {
                      const TensorView& out) override {
     ref::group_norm(x, how, out);
   }
+  Buffer do_begin_group_sums(const GroupSums& sums) override {
+    return allocate_host(bytes_of(sums.dtype, {sums.rows, sums.channels}));
+  }
+  void do_add_group_sums(const GroupSums& sums, const ConstTensorView& x) override {
+    ref::add_group_sums(sums, x);
+  }
   void do_conv2d(const ConvArgs& args) override { ref::conv2d(args); }
   void do_euler_step(const EulerStep& step) override { ref::euler_step(step); }
 };

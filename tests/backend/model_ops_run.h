@@ -18,6 +18,7 @@
 //   image_run.h      expect_group_norm_right, expect_group_norm_of_hard_images_right,
 //                    expect_conv2d_right, expect_conv2d_keeps_nan_within_reach,
 //                    expect_doubled_conv2d_right, expect_group_norm_in_place_right
+//   strip_run.h      expect_group_norm_of_strips_right, expect_conv2d_of_strips_right
 //   euler_run.h      expect_euler_step_right, expect_euler_step_tells_of_overflow
 //   here             expect_empty_inputs_do_nothing
 #pragma once
@@ -30,6 +31,7 @@
 #include "backend/image_run.h"
 #include "backend/norm_run.h"
 #include "backend/rows_run.h"
+#include "backend/strip_run.h"
 
 namespace octet::test::model {
 
@@ -120,6 +122,8 @@ inline constexpr ModelOpCheck kModelOpChecks[] = {
     {"Conv2dKeepsNanWithinReach", expect_conv2d_keeps_nan_within_reach},
     {"DoubledConv2d", expect_doubled_conv2d_right},
     {"GroupNormInPlace", expect_group_norm_in_place_right},
+    {"GroupNormOfStrips", [](Backend& backend) { expect_group_norm_of_strips_right(backend); }},
+    {"Conv2dOfStrips", [](Backend& backend) { expect_conv2d_of_strips_right(backend); }},
     {"EulerStep", expect_euler_step_right},
     {"EulerStepTellsOfOverflow", expect_euler_step_tells_of_overflow},
     {"EmptyInputs", expect_empty_inputs_do_nothing},

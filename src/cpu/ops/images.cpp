@@ -22,10 +22,11 @@ ThreadScratch weight_scratch;      // the packed weight, shared by all threads o
 ThreadScratch image_bias_scratch;  // and the bias in f32
 ThreadScratch image_scratch;
 
-// Sums over some rows, [channels] each.
-struct Moments {
-  std::vector<double> sums, squares;
-};
+// An image is summed in so many parts of equally many rows, which are then added in their order:
+// the same for any number of threads, and wherever the image is cut when its rows come in strips.
+constexpr int64_t kGroupParts = 64;
+
+int64_t parts_of(const GroupSums& sums) { return std::min(sums.rows, kGroupParts); }
 
 template <class T>
 void add_moments(const T* row, int64_t channels, double* sums, double* squares) {
@@ -54,36 +55,53 @@ void unfold(const ConvArgs& args, int64_t pixel, std::byte* to) {
 
 }  // namespace
 
+// F64 [parts, 2, channels]: sums of values, and of their squares.
+Buffer begin_group_sums(const GroupSums& sums) {
+  const auto count = static_cast<size_t>(2 * parts_of(sums) * sums.channels);
+  Buffer memory = allocate_host(count * sizeof(double));
+  std::fill_n(reinterpret_cast<double*>(memory.data()), count, 0.0);
+  return memory;
+}
+
+void add_group_sums(const Workers& workers, const GroupSums& sums, const ConstTensorView& x) {
+  const int64_t parts = parts_of(sums), channels = sums.channels;
+  const int64_t first = sums.added, end = first + x.shape[0];
+  workers.pool.run(parts, [&](int64_t part, int) {
+    double* own = reinterpret_cast<double*>(sums.memory.data()) + 2 * part * channels;
+    const int64_t begin_row = std::max(sums.rows * part / parts, first),
+                  end_row = std::min(sums.rows * (part + 1) / parts, end);
+    for (int64_t i = begin_row; i < end_row; ++i) {
+      if (x.dtype == DType::bf16) {
+        add_moments(x.row<bf16_t>(i - first), channels, own, own + channels);
+      } else {
+        add_moments(x.row<float>(i - first), channels, own, own + channels);
+      }
+    }
+  });
+}
+
 // Squares of f32 are exact in f64, and their sum nearly so: the variance may be computed as the
 // difference of two means.
 void group_norm(const Workers& workers, const ConstTensorView& x, const GroupNorm& how,
                 const TensorView& out) {
-  const int64_t rows = x.shape[0], channels = x.shape[1], width = channels / how.groups;
-  // The same for any number of threads, which must not affect the sums.
-  constexpr int64_t kParts = 64;
-  const int64_t parts = std::min(rows, kParts);
-  std::vector<Moments> moments(static_cast<size_t>(parts));
-  workers.pool.run(parts, [&](int64_t part, int) {
-    Moments& own = moments[static_cast<size_t>(part)];
-    own.sums.resize(static_cast<size_t>(channels));
-    own.squares.resize(static_cast<size_t>(channels));
-    for (int64_t i = rows * part / parts; i < rows * (part + 1) / parts; ++i) {
-      if (x.dtype == DType::bf16) {
-        add_moments(x.row<bf16_t>(i), channels, own.sums.data(), own.squares.data());
-      } else {
-        add_moments(x.row<float>(i), channels, own.sums.data(), own.squares.data());
-      }
-    }
-  });
+  GroupSums own{.dtype = x.dtype, .rows = x.shape[0], .channels = x.shape[1]};
+  if (how.image == nullptr) {
+    own.memory = begin_group_sums(own);
+    add_group_sums(workers, own, x);
+  }
+  const GroupSums& image = how.image == nullptr ? own : *how.image;
+  const auto* moments = reinterpret_cast<const double*>(image.memory.data());
+  const int64_t channels = x.shape[1], width = channels / how.groups;
 
   std::vector<float> mean(static_cast<size_t>(channels)), gain(mean);
-  const auto count = static_cast<double>(rows * width);
+  const auto count = static_cast<double>(image.rows * width);
   for (int64_t first = 0; first < channels; first += width) {
     double sum = 0, squares = 0;
-    for (const Moments& part : moments) {
+    for (int64_t part = 0; part < parts_of(image); ++part) {
+      const double* of_part = moments + 2 * part * channels;
       for (int64_t j = first; j < first + width; ++j) {
-        sum += part.sums[static_cast<size_t>(j)];
-        squares += part.squares[static_cast<size_t>(j)];
+        sum += of_part[j];
+        squares += of_part[channels + j];
       }
     }
     const double center = sum / count;
@@ -97,14 +115,17 @@ void group_norm(const Workers& workers, const ConstTensorView& x, const GroupNor
     }
   }
   const AffineRow row{mean.data(), gain.data(), how.bias.as<float>(), how.silu};
-  for_each_row(workers.pool, rows, channels, [&](int64_t i) {
+  for_each_row(workers.pool, x.shape[0], channels, [&](int64_t i) {
     workers.rows.affine(row_bytes(x, i), x.dtype, channels, row, row_bytes(out, i));
   });
 }
 
 void conv2d(const Workers& workers, const MatmulKernel& kernel, const ConvArgs& args) {
   if (args.kernel == 1) {
-    matmul(workers.pool, kernel, args.x, args.weight, args.out, args.bias);
+    const ConstTensorView x =
+        ConstTensorView::rows(row_bytes(args.x, args.first() - args.x_first()), args.x.dtype,
+                              args.out.shape[0], args.channels(), args.x.row_stride());
+    matmul(workers.pool, kernel, x, args.weight, args.out, args.bias);
     return;
   }
   const FloatMicroKernel& micro = *kernel.micro;
@@ -139,7 +160,7 @@ void conv2d(const Workers& workers, const MatmulKernel& kernel, const ConvArgs& 
     for (int64_t panel = 0; panel < a.count(); ++panel) {
       const int64_t at = first + panel * micro.tile_m;
       for (int64_t i = 0; i < a.rows_of(panel); ++i) {
-        unfold(args, at + i, unfolded + i * k * element_bytes);
+        unfold(args, args.first() + at + i, unfolded + i * k * element_bytes);
       }
       a.pack(ConstTensorView(unfolded, args.x.dtype, {a.rows_of(panel), k}), panel, packed);
     }

@@ -69,6 +69,8 @@ void attention_with_coded_values(const Workers& workers, const AttentionArgs& ar
 // images.cpp
 void group_norm(const Workers& workers, const ConstTensorView& x, const GroupNorm& how,
                 const TensorView& out);
+Buffer begin_group_sums(const GroupSums& sums);
+void add_group_sums(const Workers& workers, const GroupSums& sums, const ConstTensorView& x);
 void conv2d(const Workers& workers, const MatmulKernel& kernel, const ConvArgs& args);
 
 }  // namespace octet::cpu

@@ -9,10 +9,6 @@
 namespace octet::cuda {
 namespace {
 
-// Bytes of unfolded pixels, or of a product's accumulators, at a time: enough to fill any GPU, and
-// little compared with an image so large that the whole would not fit.
-constexpr int64_t kStripBytes = int64_t{128} << 20;
-
 template <class View>
 View some_rows(const View& matrix, int64_t first, int64_t count) {
   const int64_t element = bits_of(matrix.dtype) / 8;
@@ -20,24 +16,15 @@ View some_rows(const View& matrix, int64_t first, int64_t count) {
                     matrix.shape[1], matrix.row_stride());
 }
 
-// Rows of a strip, given the bytes of a row: strips of equal size in whole tiles, so that the
-// library plans once for all but the last.
-int64_t strip_rows(int64_t pixels, int64_t row_bytes) {
-  const int64_t fitting = std::max<int64_t>(kStripBytes / row_bytes, 1);
-  const int64_t even = ceil_div(pixels, ceil_div(pixels, fitting));
-  return std::min(round_up(even, 256), pixels);
-}
-
 // The product is kept in f32 until its bias is added; for a whole image that would be the largest
 // matrix of all.
 void convolve_pixels(Matmul& matmul, const ConvArgs& args) {
-  const int64_t pixels = args.height * args.width;
-  const int64_t rows =
-      strip_rows(pixels, args.out_channels() * static_cast<int64_t>(sizeof(float)));
+  const int64_t pixels = args.out.shape[0], rows = args.shape().pixels_at_once();
+  const int64_t of_x = args.first() - args.x_first();
   for (int64_t first = 0; first < pixels; first += rows) {
     const int64_t count = std::min(rows, pixels - first);
-    matmul.run(some_rows(args.x, first, count), args.weight, some_rows(args.out, first, count),
-               args.bias);
+    matmul.run(some_rows(args.x, of_x + first, count), args.weight,
+               some_rows(args.out, first, count), args.bias);
   }
 }
 
@@ -45,16 +32,16 @@ void convolve_pixels(Matmul& matmul, const ConvArgs& args) {
 
 void conv2d(Device& device, Matmul& matmul, const ConvArgs& args) {
   if (args.kernel == 1) return convolve_pixels(matmul, args);
-  const int64_t pixels = args.height * args.width, k = args.weight.shape[1];
+  const int64_t pixels = args.out.shape[0], k = args.weight.shape[1];
   const int64_t element = bits_of(args.x.dtype) / 8;
   // Aligned rows, whatever the channels.
   const int64_t stride = round_up(std::max<int64_t>(k, 1), 16 / element);
-  const int64_t rows = strip_rows(pixels, stride * element);
+  const int64_t rows = std::min(args.shape().pixels_at_once(), pixels);
   const Buffer unfolded = device.allocate(static_cast<size_t>(rows * stride * element));
   for (int64_t first = 0; first < pixels; first += rows) {
     const int64_t count = std::min(rows, pixels - first);
     const TensorView chunk = TensorView::rows(unfolded.data(), args.x.dtype, count, k, stride);
-    launch_unfold(args, first, chunk, device.stream());
+    launch_unfold(args, args.first() + first, chunk, device.stream());
     check_launch("conv2d");
     matmul.run(chunk, args.weight, some_rows(args.out, first, count), args.bias);
   }

@@ -69,7 +69,9 @@ void with_words(const ConvArgs& conv, const TensorView& out, int64_t first, Laun
   const int64_t bytes = x.shape[1] * element;
   const auto as_words = [&]<class Word>(Word*) {
     constexpr auto kBytes = static_cast<int64_t>(sizeof(Word));
-    CopyArgs<Word> args{.x = x.as<Word>(),
+    // Of the image's first pixel, which a strip need not have.
+    const Word* image = x.as<Word>() - conv.x_first() * (x_pitch / kBytes);
+    CopyArgs<Word> args{.x = image,
                         .out = out.as<Word>(),
                         .x_stride = x_pitch / kBytes,
                         .out_stride = out_pitch / kBytes,

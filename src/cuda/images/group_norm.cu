@@ -3,74 +3,19 @@
 // whatever the mean: a thread in f32 over the pixels of its column, a block over its threads. One
 // block per group then adds the sums of all blocks in f64. The second pass writes
 //   (x - mean) * (weight / sqrt(var + eps)) + bias.
+//
+// Of an image that comes in strips, each thread of the first pass leaves its sums in memory and
+// goes on with them in the next strip: it adds the same pixels in the same order.
 #include <algorithm>
 
 #include "backend/exact_silu.h"
-#include "base/checked.h"
+#include "cuda/images/group_sums.cuh"
 #include "cuda/images/image_kernels.h"
-#include "cuda/rows/values.cuh"
 
 namespace octet::cuda {
 namespace {
 
-constexpr int kGroupThreads = 256;
-constexpr int kSumBlocks = 4;     // of a multiprocessor
-constexpr int kApplyBlocks = 16;  // likewise, in several waves
-// Pixels of a thread in flight: 64 bytes.
-template <class T>
-constexpr int kAhead = 8 / static_cast<int>(sizeof(T));
-
-// How a block of threads lies over the image: `wide` runs of channels by `high` pixels; `slices`
-// blocks share the channels, `bands` the pixels.
-struct Tiling {
-  int64_t pixels;
-  int64_t runs;  // of a pixel
-  int wide, high;
-  int64_t slices, bands;
-
-  Tiling(int64_t pixel_count, int64_t run_count, int64_t blocks)
-      : pixels(pixel_count), runs(run_count), wide(1) {
-    while (wide < kGroupThreads && wide < runs) wide *= 2;
-    high = kGroupThreads / wide;
-    slices = ceil_div(runs, wide);
-    bands = std::clamp<int64_t>(blocks / slices, 1, ceil_div(pixels, high));
-  }
-  unsigned blocks() const { return static_cast<unsigned>(slices * bands); }
-
-  __device__ int64_t run() const {
-    return static_cast<int64_t>(blockIdx.x) % slices * wide + static_cast<int>(threadIdx.x) % wide;
-  }
-  __device__ int64_t band() const { return static_cast<int64_t>(blockIdx.x) / slices; }
-  __device__ int64_t first_pixel() const {
-    return band() * high + static_cast<int>(threadIdx.x) / wide;
-  }
-  __device__ int64_t step() const { return bands * high; }
-};
-
-template <class T>
-struct GroupArgs {
-  Tiling tiling;
-  const T* x;
-  T* out;
-  int64_t x_stride, out_stride;  // in elements
-  int64_t channels, groups;
-  const float* weight;
-  const float* bias;
-  float eps;
-  bool silu;
-  float* sums;     // [bands, 2, channels]: of values, of squares
-  float* means;    // [channels]
-  float* factors;  // [channels]
-};
-
-template <class T, int kRun>
-__device__ void load_run(const T* from, float (&v)[kRun]) {
-  if constexpr (kRun == 8) {
-    load_eight<T>(from, v);
-  } else {
-    v[0] = load_one(from);
-  }
-}
+constexpr int kApplyBlocks = 16;  // of a multiprocessor, in several waves
 
 // Loads a pixel that may be overwritten with its norm, so not through the read-only cache.
 template <class T, int kRun>
@@ -88,105 +33,6 @@ __device__ void store_run(T* to, const float (&v)[kRun]) {
     store_eight<T>(to, v);
   } else {
     store_one(to, v[0]);
-  }
-}
-
-template <class T, int kRun>
-__global__ void __launch_bounds__(kGroupThreads, kSumBlocks) sum_kernel(const GroupArgs<T> args) {
-  __shared__ float parts[2 * kRun][kGroupThreads];
-  const Tiling& tiling = args.tiling;
-  const int64_t run = tiling.run(), channel = run * kRun;
-  float sums[kRun] = {}, squares[kRun] = {};
-  if (run < tiling.runs) {
-    float origin[kRun];
-    load_run(args.x + channel, origin);
-    const int64_t step = tiling.step();
-    for (int64_t pixel = tiling.first_pixel(); pixel < tiling.pixels; pixel += kAhead<T> * step) {
-      float v[kAhead<T>][kRun];
-#pragma unroll
-      for (int a = 0; a < kAhead<T>; ++a) {
-        const int64_t at = pixel + a * step;
-        if (at < tiling.pixels) {
-          load_run(args.x + at * args.x_stride + channel, v[a]);
-        } else {
-#pragma unroll
-          for (int i = 0; i < kRun; ++i) v[a][i] = origin[i];  // adds nothing
-        }
-      }
-#pragma unroll
-      for (int a = 0; a < kAhead<T>; ++a) {
-#pragma unroll
-        for (int i = 0; i < kRun; ++i) {
-          const float apart = v[a][i] - origin[i];
-          sums[i] += apart;
-          squares[i] = fmaf(apart, apart, squares[i]);
-        }
-      }
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < kRun; ++i) {
-    parts[i][threadIdx.x] = sums[i];
-    parts[kRun + i][threadIdx.x] = squares[i];
-  }
-  __syncthreads();
-  // Column c of the block's runs, part e of each: over the block's pixels, in their order.
-  for (int at = static_cast<int>(threadIdx.x); at < 2 * kRun * tiling.wide; at += kGroupThreads) {
-    const int c = at % tiling.wide, e = at / tiling.wide;
-    float sum = 0;
-    for (int y = 0; y < tiling.high; ++y) sum += parts[e][y * tiling.wide + c];
-    const int64_t column = (static_cast<int64_t>(blockIdx.x) % tiling.slices * tiling.wide + c);
-    if (column >= tiling.runs) continue;
-    const int which = e / kRun;
-    args.sums[(tiling.band() * 2 + which) * args.channels + column * kRun + e % kRun] = sum;
-  }
-}
-
-__device__ double block_sum(double value) {
-  __shared__ double of_warps[kGroupThreads / 32];
-#pragma unroll
-  for (int mask = 1; mask < 32; mask *= 2) value += __shfl_xor_sync(0xffffffffu, value, mask);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = value;
-  __syncthreads();
-  double sum = 0;
-  for (const double part : of_warps) sum += part;
-  return sum;
-}
-
-// A block per group. With origin o, S and Q of a channel: sum x = S + n o, and around a mean m,
-// sum (x - m)^2 = Q - 2 (m - o) S + n (m - o)^2.
-template <class T>
-__global__ void __launch_bounds__(kGroupThreads) moments_kernel(const GroupArgs<T> args) {
-  const int64_t width = args.channels / args.groups, first = blockIdx.x * width;
-  const auto pixels = static_cast<double>(args.tiling.pixels);
-  const double count = pixels * static_cast<double>(width);
-  const int64_t parts = args.tiling.bands * width;
-  double sum = 0;
-  for (int64_t at = threadIdx.x; at < parts; at += kGroupThreads) {
-    sum += args.sums[at / width * 2 * args.channels + first + at % width];
-  }
-  for (int64_t c = threadIdx.x; c < width; c += kGroupThreads) {
-    sum += pixels * load_one(args.x + first + c);
-  }
-  const double mean = block_sum(sum) / count;
-
-  double squares = 0;
-  for (int64_t at = threadIdx.x; at < parts; at += kGroupThreads) {
-    const float* part = args.sums + at / width * 2 * args.channels + first + at % width;
-    const double apart = mean - load_one(args.x + first + at % width);
-    squares += part[args.channels] - 2 * apart * part[0];
-  }
-  for (int64_t c = threadIdx.x; c < width; c += kGroupThreads) {
-    const double apart = mean - load_one(args.x + first + c);
-    squares += pixels * apart * apart;
-  }
-  // Roundings must not make it negative; a NaN must stay a NaN.
-  const double variance = block_sum(squares) / count;
-  const double factor = 1 / sqrt((variance < 0 ? 0 : variance) + args.eps);
-  for (int64_t c = threadIdx.x; c < width; c += kGroupThreads) {
-    args.means[first + c] = static_cast<float>(mean);
-    args.factors[first + c] = static_cast<float>(factor * args.weight[first + c]);
   }
 }
 
@@ -225,62 +71,130 @@ __global__ void __launch_bounds__(kGroupThreads, 3) apply_kernel(const GroupArgs
   }
 }
 
-int64_t sum_bands(const ConstTensorView& x, int64_t run, int multiprocessors) {
-  return Tiling(x.shape[0], ceil_div(x.shape[1], run), int64_t{kSumBlocks} * multiprocessors).bands;
+Tiling sum_tiling(int64_t pixels, int64_t runs, int multiprocessors) {
+  return Tiling(pixels, runs, int64_t{kSumBlocks} * multiprocessors);
+}
+
+template <class T>
+bool is_aligned(const T* data, int64_t stride) {
+  return (reinterpret_cast<uintptr_t>(data) | static_cast<uintptr_t>(stride * sizeof(T))) % 16 == 0;
 }
 
 template <class T, int kRun>
-void launch_runs(GroupArgs<T> args, int multiprocessors, CUstream_st* stream) {
-  const int64_t pixels = args.tiling.pixels, runs = args.channels / kRun;
-  args.tiling = Tiling(pixels, runs, int64_t{kSumBlocks} * multiprocessors);
-  sum_kernel<T, kRun><<<args.tiling.blocks(), kGroupThreads, 0, stream>>>(args);
-  moments_kernel<T><<<static_cast<unsigned>(args.groups), kGroupThreads, 0, stream>>>(args);
-  args.tiling = Tiling(pixels, runs, int64_t{kApplyBlocks} * multiprocessors);
+void launch_apply(GroupArgs<T> args, int multiprocessors, CUstream_st* stream) {
+  args.tiling = Tiling(args.rows, args.channels / kRun, int64_t{kApplyBlocks} * multiprocessors);
   apply_kernel<T, kRun><<<args.tiling.blocks(), kGroupThreads, 0, stream>>>(args);
+}
+
+// What GroupSums::memory holds: the origins, then the threads' sums.
+float* origins_in(const GroupSums& sums) { return reinterpret_cast<float*>(sums.memory.data()); }
+float* kept_in(const GroupSums& sums) { return origins_in(sums) + sums.channels; }
+
+template <class T, int kRun, bool kAligned>
+void launch_whole(GroupArgs<T> args, int multiprocessors, CUstream_st* stream) {
+  args.tiling = sum_tiling(args.rows, args.channels / kRun, multiprocessors);
+  sum_kernel<T, kRun, kAligned><<<args.tiling.blocks(), kGroupThreads, 0, stream>>>(args);
+  moments_kernel<T><<<static_cast<unsigned>(args.groups), kGroupThreads, 0, stream>>>(args);
+}
+
+template <class T, int kRun>
+void launch_joined(GroupArgs<T> args, const GroupSums& image, int multiprocessors,
+                   CUstream_st* stream) {
+  args.tiling = sum_tiling(image.rows, args.channels / kRun, multiprocessors);
+  args.origins = origins_in(image);
+  join_strips_kernel<T, kRun>
+      <<<args.tiling.blocks(), kGroupThreads, 0, stream>>>(args, kept_in(image));
+  moments_kernel<T><<<static_cast<unsigned>(args.groups), kGroupThreads, 0, stream>>>(args);
 }
 
 template <class T>
 void launch_typed(const ConstTensorView& x, const GroupNorm& how, const TensorView& out,
                   float* scratch, int multiprocessors, CUstream_st* stream) {
-  const int64_t pixels = x.shape[0], channels = x.shape[1];
-  const GroupArgs<T> args{.tiling = Tiling(pixels, channels, 1),
-                          .x = x.as<T>(),
-                          .out = out.as<T>(),
-                          .x_stride = pixels > 1 ? x.row_stride() : 0,
-                          .out_stride = pixels > 1 ? out.row_stride() : 0,
-                          .channels = channels,
-                          .groups = how.groups,
-                          .weight = how.weight.as<float>(),
-                          .bias = how.bias.as<float>(),
-                          .eps = how.eps,
-                          .silu = how.silu,
-                          .sums = scratch + 2 * channels,
-                          .means = scratch,
-                          .factors = scratch + channels};
-  const auto is_aligned = [](const T* data, int64_t stride) {
-    return (reinterpret_cast<uintptr_t>(data) | static_cast<uintptr_t>(stride * sizeof(T))) % 16 ==
-           0;
-  };
-  if (channels % 8 == 0 && is_aligned(args.x, args.x_stride) &&
-      is_aligned(args.out, args.out_stride)) {
-    launch_runs<T, 8>(args, multiprocessors, stream);
+  const int64_t rows = x.shape[0], channels = x.shape[1];
+  GroupArgs<T> args{.tiling = Tiling(rows, channels, 1),
+                    .x = x.as<T>(),
+                    .out = out.as<T>(),
+                    .x_stride = rows > 1 ? x.row_stride() : 0,
+                    .out_stride = rows > 1 ? out.row_stride() : 0,
+                    .rows = rows,
+                    .channels = channels,
+                    .groups = how.groups,
+                    .weight = how.weight.as<float>(),
+                    .bias = how.bias.as<float>(),
+                    .eps = how.eps,
+                    .silu = how.silu,
+                    .origins = nullptr,
+                    .sums = scratch + 2 * channels,
+                    .means = scratch,
+                    .factors = scratch + channels};
+  const bool wide = channels % 8 == 0, aligned = is_aligned(args.x, args.x_stride);
+  if (how.image != nullptr) {
+    const auto joined = wide ? launch_joined<T, 8> : launch_joined<T, 1>;
+    joined(args, *how.image, multiprocessors, stream);
   } else {
-    launch_runs<T, 1>(args, multiprocessors, stream);
+    // Where the image lies says nothing about its sums.
+    const auto whole = !wide     ? launch_whole<T, 1, true>
+                       : aligned ? launch_whole<T, 8, true>
+                                 : launch_whole<T, 8, false>;
+    whole(args, multiprocessors, stream);
   }
+  const bool applies_wide = wide && aligned && is_aligned(args.out, args.out_stride);
+  const auto apply = applies_wide ? launch_apply<T, 8> : launch_apply<T, 1>;
+  apply(args, multiprocessors, stream);
+}
+
+template <class T, int kRun, bool kAligned>
+void launch_strip(GroupArgs<T> args, const GroupSums& sums, int multiprocessors,
+                  CUstream_st* stream) {
+  args.tiling = sum_tiling(sums.rows, sums.channels / kRun, multiprocessors);
+  strip_sum_kernel<T, kRun, kAligned>
+      <<<args.tiling.blocks(), kGroupThreads, 0, stream>>>(args, sums.added, kept_in(sums));
+}
+
+template <class T>
+void launch_strip_typed(const GroupSums& sums, const ConstTensorView& x, int multiprocessors,
+                        CUstream_st* stream) {
+  const GroupArgs<T> args{.tiling = Tiling(x.shape[0], x.shape[1], 1),
+                          .x = x.as<T>(),
+                          .x_stride = x.shape[0] > 1 ? x.row_stride() : 0,
+                          .rows = x.shape[0],
+                          .channels = x.shape[1],
+                          .origins = origins_in(sums)};
+  const auto launch = sums.channels % 8 != 0              ? launch_strip<T, 1, true>
+                      : is_aligned(args.x, args.x_stride) ? launch_strip<T, 8, true>
+                                                          : launch_strip<T, 8, false>;
+  launch(args, sums, multiprocessors, stream);
 }
 
 }  // namespace
 
-size_t group_norm_scratch_bytes(const ConstTensorView& x, int multiprocessors) {
-  const int64_t bands =
-      std::max(sum_bands(x, 8, multiprocessors), sum_bands(x, 1, multiprocessors));
-  return static_cast<size_t>((bands * 2 + 2) * x.shape[1]) * sizeof(float);
+size_t group_norm_scratch_bytes(const ConstTensorView& x, const GroupNorm& how,
+                                int multiprocessors) {
+  const int64_t pixels = how.image == nullptr ? x.shape[0] : how.image->rows, channels = x.shape[1];
+  const auto bands = [&](int64_t run) {
+    return sum_tiling(pixels, ceil_div(channels, run), multiprocessors).bands;
+  };
+  return static_cast<size_t>((std::max(bands(8), bands(1)) * 2 + 2) * channels) * sizeof(float);
 }
 
 void launch_group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out,
                        std::byte* scratch, int multiprocessors, CUstream_st* stream) {
   const auto launch = x.dtype == DType::bf16 ? launch_typed<bf16_t> : launch_typed<float>;
   launch(x, how, out, reinterpret_cast<float*>(scratch), multiprocessors, stream);
+}
+
+size_t group_sums_bytes(const GroupSums& sums, int multiprocessors) {
+  const int64_t run = sums.channels % 8 == 0 ? 8 : 1;
+  const Tiling tiling = sum_tiling(sums.rows, sums.channels / run, multiprocessors);
+  return static_cast<size_t>(sums.channels + int64_t{tiling.blocks()} * 2 * run * kGroupThreads) *
+         sizeof(float);
+}
+
+void launch_group_sums(const GroupSums& sums, const ConstTensorView& x, int multiprocessors,
+                       CUstream_st* stream) {
+  const auto launch =
+      x.dtype == DType::bf16 ? launch_strip_typed<bf16_t> : launch_strip_typed<float>;
+  launch(sums, x, multiprocessors, stream);
 }
 
 }  // namespace octet::cuda

@@ -14,9 +14,16 @@ struct CUstream_st;
 namespace octet::cuda {
 
 // Memory that the next needs, at a multiple of 16 bytes.
-size_t group_norm_scratch_bytes(const ConstTensorView& x, int multiprocessors);
+size_t group_norm_scratch_bytes(const ConstTensorView& x, const GroupNorm& how,
+                                int multiprocessors);
 void launch_group_norm(const ConstTensorView& x, const GroupNorm& how, const TensorView& out,
                        std::byte* scratch, int multiprocessors, CUstream_st* stream);
+
+// GroupSums::memory, whatever it holds at first.
+size_t group_sums_bytes(const GroupSums& sums, int multiprocessors);
+// Backend::add_group_sums().
+void launch_group_sums(const GroupSums& sums, const ConstTensorView& x, int multiprocessors,
+                       CUstream_st* stream);
 
 // Row i of out [count, 9 * channels]: the three by three pixels around pixel first + i of the image
 // that `args` convolves, the top left one first, zeros where there is none.

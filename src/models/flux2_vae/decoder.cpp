@@ -59,9 +59,7 @@ UnsetVector<float> Decoder::decode(nn::Context& ctx, std::span<const float> late
   const int64_t height = kPatch * grid.height, width = kPatch * grid.width;
   const nn::Matrix uploaded =
       nn::upload_matrix(ctx, pixels.data(), height * width, config().latent_channels);
-  const nn::Matrix image = flux2_vae::decode(ctx, vae_, uploaded, height, width, progress);
-  UnsetVector<float> values(static_cast<size_t>(image.view().shape.elements()));
-  download_matrix(ctx, image, values.data());
+  UnsetVector<float> values = flux2_vae::decode(ctx, vae_, uploaded, height, width, progress);
   check(all_finite(ctx, values),
         "{}: decoding gave a NaN or an infinity; its weights are damaged or of another model",
         path_);

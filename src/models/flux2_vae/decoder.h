@@ -33,6 +33,10 @@ class Decoder : public models::Decoder {
   uint64_t image_bytes(const models::Grid& grid, DType dtype) const override {
     return flux2_vae::image_bytes(config(), kPatch * grid.height, kPatch * grid.width, dtype);
   }
+  uint64_t least_image_bytes(const models::Grid& grid, DType dtype) const override {
+    return flux2_vae::bytes_in_strips(config(), kPatch * grid.height, kPatch * grid.width, dtype)
+        .least;
+  }
   UnsetVector<float> decode(nn::Context& ctx, std::span<const float> latent,
                             const models::Grid& grid,
                             const std::function<void(double)>& progress) const override;

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "models/flux2_vae/decode_plan.h"
+#include "models/flux2_vae/strips.h"
 #include "weights/stored_weight.h"
 
 namespace octet::flux2_vae {
@@ -14,8 +17,6 @@ namespace {
 using nn::Context;
 using nn::Matrix;
 
-constexpr float kNormEps = 1e-6f;
-
 struct Image {
   Matrix pixels;  // [height * width, channels]
   int64_t height, width;
@@ -23,8 +24,7 @@ struct Image {
 
 void norm_into(Context& ctx, const VaeConfig& config, const Matrix& x, const Norm& norm, bool silu,
                const Matrix& out) {
-  ctx.backend.group_norm(x, {config.groups, kNormEps, norm.weight.view(), norm.bias.view(), silu},
-                         out);
+  ctx.backend.group_norm(x, group_norm_of(config, norm, silu), out);
 }
 
 Matrix normed(Context& ctx, const VaeConfig& config, const Matrix& x, const Norm& norm, bool silu) {
@@ -58,10 +58,14 @@ Image run_resnet(Context& ctx, const VaeConfig& config, const Resnet& w, Image x
 
 // x + attention over all pixels, one head.
 void add_attention(Context& ctx, const VaeConfig& config, const MidAttention& w, const Image& x) {
-  const Matrix y = normed(ctx, config, x.pixels, w.norm, false);
-  const Matrix q = linear(ctx, y, w.q), k = linear(ctx, y, w.k), v = linear(ctx, y, w.v);
-  const Matrix mixed = ctx.matrix(y.row_count(), y.column_count());
-  ctx.backend.attention({q, k, v, mixed, 1, 1});
+  const Matrix mixed = [&] {
+    std::optional<Matrix> y = normed(ctx, config, x.pixels, w.norm, false);
+    const Matrix q = linear(ctx, *y, w.q), k = linear(ctx, *y, w.k), v = linear(ctx, *y, w.v);
+    y.reset();
+    Matrix made = ctx.matrix(v.row_count(), v.column_count());
+    ctx.backend.attention({q, k, v, made, 1, 1});
+    return made;
+  }();
   ctx.backend.add(x.pixels, linear(ctx, mixed, w.out));
 }
 
@@ -74,9 +78,11 @@ Image run_up_block(Context& ctx, const VaeConfig& config, const UpBlock& block, 
 
 }  // namespace
 
-Matrix decode(Context& ctx, const VaeDecoder& vae, const Matrix& latent, int64_t height,
-              int64_t width, const std::function<void(double)>& progress) {
+UnsetVector<float> decode(Context& ctx, const VaeDecoder& vae, const Matrix& latent, int64_t height,
+                          int64_t width, const std::function<void(double)>& progress) {
   const VaeConfig& config = vae.config;
+  const DecodePlan plan(config, height, width, ctx.dtype);
+  const size_t whole = plan.whole_blocks(ctx.image_bytes);
   // A block works on four times as many pixels as the one before it, with fewer channels.
   auto told = [&, done = 0.0,
                all = 1.0 + 2.0 * static_cast<double>(vae.up.size())](double work) mutable {
@@ -90,39 +96,31 @@ Matrix decode(Context& ctx, const VaeDecoder& vae, const Matrix& latent, int64_t
     return conv2d(ctx, conv2d(ctx, latent, height, width, vae.post_quant), height, width,
                   vae.conv_in);
   };
-  Image x = {first(), height, width};
-  x = run_resnet(ctx, config, vae.mid1, std::move(x));
-  if (config.mid_attention) add_attention(ctx, config, vae.mid_attention, x);
-  x = run_resnet(ctx, config, vae.mid2, std::move(x));
+  std::optional<Image> x(Image{first(), height, width});
+  const auto next = [&](auto step) { x = step(*std::move(x)); };
+  next([&](Image y) { return run_resnet(ctx, config, vae.mid1, std::move(y)); });
+  if (config.mid_attention) add_attention(ctx, config, vae.mid_attention, *x);
+  next([&](Image y) { return run_resnet(ctx, config, vae.mid2, std::move(y)); });
   told(1);
-  for (const UpBlock& block : vae.up) {
-    x = run_up_block(ctx, config, block, std::move(x));
+  for (size_t i = 0; i < std::min(whole, vae.up.size()); ++i) {
+    next([&](Image y) { return run_up_block(ctx, config, vae.up[i], std::move(y)); });
     told(2);
   }
-  return conv2d(ctx, activated(ctx, config, std::move(x.pixels), vae.norm_out), x.height, x.width,
-                vae.conv_out);
-}
-
-// Follows decode() line by line.
-uint64_t image_bytes(const VaeConfig& config, int64_t height, int64_t width, DType dtype) {
-  const int64_t latent = height * width, widest = config.channels.back();
-  int64_t pixels = latent, channels = widest, most = 0;  // elements
-  const auto has = [&](int64_t elements) { most = std::max(most, elements); };
-  has(pixels * (config.latent_channels + widest));     // conv_in, behind post_quant
-  has(pixels * 3 * widest);                            // a resnet of the middle
-  if (config.mid_attention) has(pixels * 7 * widest);  // x, its norm, q, k, v, mixed, out
-  for (size_t level = config.channels.size(); level-- > 0;) {
-    const int64_t out = config.channels[level];
-    // The first resnet: x, its shortcut, what comes out of conv1; then each with its own width.
-    if (out != channels) has(pixels * (channels + 2 * out));
-    has(pixels * 3 * out);
-    channels = out;
-    if (level == 0) break;
-    has(pixels * 5 * out);  // x, and four times as many pixels
-    pixels *= 4;
+  if (whole > vae.up.size()) {
+    const Matrix out = conv2d(ctx, activated(ctx, config, std::move(x->pixels), vae.norm_out),
+                              x->height, x->width, vae.conv_out);
+    UnsetVector<float> values(static_cast<size_t>(out.view().shape.elements()));
+    download_matrix(ctx, out, values.data());
+    return values;
   }
-  has(pixels * (channels + 3));
-  return static_cast<uint64_t>((most + latent * config.latent_channels) * (bits_of(dtype) / 8));
+  Strips strips(ctx, config, ctx.image_bytes - plan.latent_bytes());
+  HostImage waiting = strips.download(x->pixels, x->height, x->width);
+  x.reset();
+  for (size_t i = whole; i < vae.up.size(); ++i) {
+    waiting = strips.run_up_block(vae.up[i], std::move(waiting));
+    told(2);
+  }
+  return strips.run_out(vae.norm_out, vae.conv_out, waiting);
 }
 
 LatentStatistics stored_statistics(const Checkpoint& vae, const VaeConfig& config, DType dtype) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/unset_vector.h"
 #include "formats/checkpoint.h"
 #include "models/flux2_vae/config.h"
 #include "nn/linear.h"
@@ -67,12 +68,30 @@ LatentStatistics stored_statistics(const Checkpoint& vae, const VaeConfig& confi
 std::vector<float> unpatchify(std::span<const float> z, const LatentStatistics& statistics,
                               int64_t grid_height, int64_t grid_width);
 
-// The most bytes of images that decode() has at a time, its latent among them.
+// The most bytes of images that decode() has at a time, its latent among them, where it has each
+// image as a whole.
 uint64_t image_bytes(const VaeConfig& config, int64_t height, int64_t width, DType dtype);
 
-// An image as the network gives it, F32 [height * width, 3], about -1 to 1; latent [height *
-// width, channels] of the latent. `progress`, or nobody, is told the share of resnets that ran.
-nn::Matrix decode(nn::Context& ctx, const VaeDecoder& vae, const nn::Matrix& latent, int64_t height,
-                  int64_t width, const std::function<void(double)>& progress = {});
+// And where wide images wait in host memory, and pass through the device in strips.
+struct BytesInStrips {
+  uint64_t least = 0;  // that decode() takes as a bound
+  uint64_t exact = 0;  // from here on a GPU, too, gives the bits of whole images; see ConvArgs
+};
+BytesInStrips bytes_in_strips(const VaeConfig& config, int64_t height, int64_t width, DType dtype);
+
+// An image as the network gives it, F32 [height * width, 3] of its own pixels, about -1 to 1;
+// latent [height * width, channels] of the latent. Images that would take more than ctx.image_bytes
+// pass in strips, without seams: a norm knows all of its image, and a convolution the lines next to
+// a strip. `progress`, or nobody, is told the share of resnets that ran.
+UnsetVector<float> decode(nn::Context& ctx, const VaeDecoder& vae, const nn::Matrix& latent,
+                          int64_t height, int64_t width,
+                          const std::function<void(double)>& progress = {});
+
+// --- for the parts of decoding ---
+
+inline GroupNorm group_norm_of(const VaeConfig& config, const Norm& norm, bool silu) {
+  constexpr float kNormEps = 1e-6f;
+  return {config.groups, kNormEps, norm.weight.view(), norm.bias.view(), silu};
+}
 
 }  // namespace octet::flux2_vae
