@@ -51,9 +51,14 @@ struct RenderCallbacks {
 
 struct PartPlace {
   std::string part = {};
+  // Of all of it, or of the farthest of its layers.
   Residency where = Residency::device;
   uint64_t bytes = 0;       // of its weights, as they are used
   std::string device = {};  // "cuda:1": where it runs, if the engine has two devices
+  // The same bytes by where they are between uses.
+  uint64_t device_bytes = 0, host_bytes = 0, file_bytes = 0;
+  // Layers that every run needs; those that are neither here nor there are read from files.
+  int layers = 0, layers_on_device = 0, layers_on_host = 0;
 };
 
 // What a job is expected to take.
@@ -81,9 +86,15 @@ struct EngineInfo {
   std::vector<std::string> branches = {};  // of a guided step
   bool takes_negative = false;             // a negative prompt
   std::vector<PartPlace> plan = {};        // in the order of use
-  uint64_t work_bytes = 0;                 // estimated for activations at 1024 x 1024 pixels
-  uint64_t available_bytes = 0;            // device memory, when the plan was made
-  uint64_t used_bytes = 0;                 // device memory, now
+  uint64_t work_bytes = 0;       // estimated for activations, at the size that was planned for
+  uint64_t buffer_bytes = 0;     // of device memory, for weights that come and go during the steps
+  uint64_t streamed_bytes = 0;   // of weights that come to the device in each step
+  uint64_t read_bytes = 0;       // of these, from files
+  uint64_t planned_bytes = 0;    // of device memory, by weights that stay, buffers and work
+  uint64_t limit_bytes = 0;      // `max_memory`; 0: none
+  uint64_t context_bytes = 0;    // of these, taken by the GPU's context and its kernels
+  uint64_t available_bytes = 0;  // device memory, when the plan was made
+  uint64_t used_bytes = 0;       // device memory, now
   std::vector<Lora> loras = {};
   int token_side = 0;     // pixels: both sides of a picture must be multiples of it
   PictureSize size = {};  // default

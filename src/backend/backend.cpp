@@ -50,6 +50,18 @@ std::shared_ptr<Buffer> Backend::work_block(size_t bytes) {
   return block;
 }
 
+void Backend::unrecorded(const std::function<void()>& work) {
+  if (interruption_ != nullptr) return (*interruption_)(work);
+  WorkMemory* const of_recording = std::exchange(work_memory_, nullptr);
+  try {
+    work();
+  } catch (...) {
+    work_memory_ = of_recording;
+    throw;
+  }
+  work_memory_ = of_recording;
+}
+
 void Backend::quantize_rows(const ConstTensorView& x, const ActivationTransform& transform,
                             const QTensor& out) {
   check_quantizing("quantize_rows", "quantize_rows: x", "quantize_rows: out", x, transform, out);

@@ -8,6 +8,7 @@
 // implementations only see arguments that fit.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -64,8 +65,13 @@ class Backend {
   Buffer upload(std::span<const std::byte> bytes);
 
   // For weights that stay with the host and come to the device while it computes. Host memory that
-  // the device copies from at full speed:
+  // the device copies from at full speed; where the system refuses that, ordinary memory, which is
+  // copied through pinned pieces by all threads:
   virtual Buffer allocate_pinned(size_t bytes) = 0;
+  // Begins a copy to such memory, in the order of the ops: complete after synchronize().
+  virtual void copy_to_pinned(std::byte* pinned, const std::byte* device, size_t bytes) {
+    copy_to_host(pinned, device, bytes);
+  }
   // Begins a copy from such memory, which must not change until it is done. It starts after the
   // ops called before, so they may use `device`, and runs during those that follow,
   virtual Transfer prefetch(std::byte* device, const std::byte* pinned, size_t bytes) = 0;
@@ -206,11 +212,28 @@ class Backend {
   std::unique_ptr<Recording> record(std::function<void()> work) {
     return do_record(std::move(work));
   }
+  // Within recorded work: what the host does itself in each run, here, such as bringing weights
+  // that the ops behind it find at the same addresses. It takes memory of its own. Otherwise it is
+  // simply called.
+  void unrecorded(const std::function<void()>& work);
+  // Takes the memory of recorded work beforehand, for as long as the result lives: also its first
+  // run then finds a place in it, and no other memory is cut into pieces.
+  std::shared_ptr<Buffer> reserve_work(size_t bytes) { return work_block(bytes); }
   // How often the host has waited for the device so far, except to read times.
   virtual int64_t waits() const { return 0; }
 
   // Bytes of its own memory that can still be taken; nothing where that is the host's.
   virtual std::optional<uint64_t> free_memory() const { return std::nullopt; }
+  // Of its own memory, everything that this process takes of the device: allocate() throws
+  // OutOfMemory for what would exceed it. 0: no limit. `unavailable`: of these, what it takes for
+  // itself, such as a context with its kernels, and cannot give to anybody.
+  struct MemoryLimit {
+    uint64_t bytes = 0, unavailable = 0;
+    uint64_t usable() const { return bytes - std::min(bytes, unavailable); }
+  };
+  virtual MemoryLimit memory_limit() const { return {}; }
+  // Gives memory that it keeps for later back to the system.
+  virtual void trim_memory() {}
   // Of allocate(): bytes in use, and the most since the last reset_peak().
   virtual MemoryUse memory() const = 0;
   virtual void reset_peak() = 0;
@@ -297,6 +320,8 @@ class Backend {
   OpObserver* op_observer_ = nullptr;
   bool trace_gemm_;                    // OCTET_TRACE=gemm
   WorkMemory* work_memory_ = nullptr;  // of the recorded work that runs, or null
+  // While work is captured: what takes the place of unrecorded work, or null.
+  const std::function<void(const std::function<void()>&)>* interruption_ = nullptr;
   std::weak_ptr<Buffer> work_block_;
 };
 

@@ -27,16 +27,22 @@ class Exchanged {
 
 Buffer WorkMemory::allocate(size_t bytes, const Allocate& fresh) {
   if (!planned_) {
-    auto owned = std::make_shared<Buffer>(fresh(bytes));
-    std::byte* data = owned->data();
+    const size_t number = plan_.add(bytes), offset = plan_.places()[number].offset;
+    const bool has_place = reserved_ != nullptr && offset + bytes <= reserved_->bytes();
+    std::shared_ptr<Buffer> owned;
+    try {
+      if (!has_place) owned = std::make_shared<Buffer>(fresh(bytes));
+    } catch (...) {
+      plan_.remove(number);
+      throw;
+    }
+    std::byte* data = has_place ? reserved_->data() + offset : owned->data();
     ++in_use_;
-    return Buffer(
-        data, bytes,
-        [owned, self = shared_from_this(), number = plan_.add(bytes)](std::byte*) mutable {
-          self->plan_.remove(number);
-          --self->in_use_;
-          owned.reset();
-        });
+    return Buffer(data, bytes, [owned, self = shared_from_this(), number](std::byte*) mutable {
+      self->plan_.remove(number);
+      --self->in_use_;
+      owned.reset();
+    });
   }
   const auto& places = plan_.places();
   check(next_ < places.size() && places[next_].bytes == bytes,
@@ -71,6 +77,7 @@ void Recording::call() {
   if (is_planned() && !reserve()) return work_();
   const auto memory = memory_;
   const Exchanged active(backend_.work_memory_, memory.get());
+  if (!is_planned()) memory->set_reserved(backend_.work_block_.lock());
   memory->begin();
   try {
     work_();
@@ -79,10 +86,12 @@ void Recording::call() {
     throw;
   }
   memory->end();
+  memory->set_reserved({});
 }
 
-void Recording::call_unwatched() {
+void Recording::call_unwatched(const Interruption& interruption) {
   const Exchanged nobody(backend_.op_observer_, static_cast<OpObserver*>(nullptr));
+  const Exchanged interrupted(backend_.interruption_, &interruption);
   call();
 }
 

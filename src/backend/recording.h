@@ -21,6 +21,8 @@ class WorkMemory : public std::enable_shared_from_this<WorkMemory> {
 
   bool is_planned() const { return planned_; }
   size_t planned_bytes() const { return plan_.bytes(); }
+  // For the first run: what lies in it when it is planned is taken from there at once.
+  void set_reserved(std::shared_ptr<Buffer> block) { reserved_ = std::move(block); }
   bool has_block() const { return block_ != nullptr; }
   void set_block(std::shared_ptr<Buffer> block) { block_ = std::move(block); }
 
@@ -34,8 +36,9 @@ class WorkMemory : public std::enable_shared_from_this<WorkMemory> {
   MemoryPlan plan_;
   bool planned_ = false;
   std::shared_ptr<Buffer> block_;  // that recordings share which run in turn
-  size_t next_ = 0;                // of the plan's places
-  int64_t in_use_ = 0;             // buffers
+  std::shared_ptr<Buffer> reserved_;
+  size_t next_ = 0;     // of the plan's places
+  int64_t in_use_ = 0;  // buffers
 };
 
 // Of Backend::record(). By itself it calls the work each time, and only allocates once.
@@ -55,8 +58,9 @@ class Recording {
  protected:
   // The work itself, with its memory.
   void call();
-  // The same without an observer.
-  void call_unwatched();
+  // The same without an observer, and with `interruption` in the place of unrecorded work.
+  using Interruption = std::function<void(const std::function<void()>&)>;
+  void call_unwatched(const Interruption& interruption);
   bool is_planned() const { return memory_->is_planned(); }
   // Takes what was planned, so that call() takes nothing. False when there is too little memory for
   // it in one piece: then the work is called, with memory of its own each time.

@@ -98,6 +98,8 @@ Terminal terminal() {
 
 bool graph() { return read("OCTET_GRAPH") != "0"; }
 
+bool pinned() { return read("OCTET_PINNED") != "0"; }
+
 bool trace(const std::string& topic) {
   const auto topics = read("OCTET_TRACE");
   if (!topics) return false;

@@ -28,6 +28,9 @@ std::optional<std::string> log();
 // OCTET_TRACE: comma-separated topics; `gemm` prints problem, chosen kernel and refusals.
 bool trace(const std::string& topic);
 
+// OCTET_PINNED: 0 keeps weights that wait for a GPU in ordinary host memory.
+bool pinned();
+
 // OCTET_GRAPH: 0 runs every step of a picture op by op and records nothing.
 bool graph();
 

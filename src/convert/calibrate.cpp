@@ -143,7 +143,7 @@ class Calibration {
       models::Network& network = *job_.model.networks[i];
       engine::PartStore& store = *stores_.emplace_back(streamed(network));
       const bool all = resident_[i] == job_.blocks(i);
-      const int64_t staying = all ? network.unit_count() : 1 + resident_[i];
+      const int64_t staying = all ? network.pass_units() : 1 + resident_[i];
       store.set_resident_units(staying);
       for (int64_t unit = 0; unit < staying; ++unit) {
         store.bring(unit);

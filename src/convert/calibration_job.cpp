@@ -140,7 +140,7 @@ std::map<std::string, int64_t> CalibrationJob::input_widths() const {
 uint64_t CalibrationJob::block_bytes() const {
   uint64_t most = 0;
   for (const auto& network : model.networks) {
-    for (int64_t unit = 1; unit + 1 < network->unit_count(); ++unit) {
+    for (int64_t unit = 1; unit < network->unit_count(); ++unit) {
       most = std::max(most, bytes_of_unit(*network, unit, dtype));
     }
   }
@@ -164,7 +164,7 @@ CalibrateMemory CalibrationJob::memory() const {
   int64_t all_blocks = 0;
   for (size_t i = 0; i < networks(); ++i) {
     models::Network& network = *model.networks[i];
-    const int64_t last = network.unit_count() - 1;
+    const int64_t last = network.pass_units() - 1;
     least += bytes_of_unit(network, 0, dtype) + bytes_of_unit(network, last, dtype);
     all_blocks += blocks(i);
     for (int64_t unit = 1; unit < last; ++unit) {

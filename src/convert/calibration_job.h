@@ -41,7 +41,7 @@ struct CalibrationJob {
   int64_t latent_channels() const { return model.networks.front()->latent_channels(); }
   size_t elements() const { return static_cast<size_t>(grid.tokens() * latent_channels()); }
   // All units of a network but the first and the last, which stay in memory.
-  int64_t blocks(size_t network) const { return model.networks[network]->unit_count() - 2; }
+  int64_t blocks(size_t network) const { return model.networks[network]->pass_units() - 2; }
 
   // Tells jobs apart whose results differ: files are known by identity_of().
   std::string key(ThreadPool& pool) const;

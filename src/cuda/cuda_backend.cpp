@@ -41,8 +41,8 @@ class CudaBackend final : public Backend, private GemmTuning {
  public:
   explicit CudaBackend(const CudaOptions& options)
       : Backend(options.threads),
-        device_(
-            std::make_shared<Device>(options.device, static_cast<cudaStream_t>(options.stream))),
+        device_(std::make_shared<Device>(options.device, static_cast<cudaStream_t>(options.stream),
+                                         options.memory_limit)),
         uploads_(std::make_shared<Uploads>(device_)),
         launcher_(*device_),
         matmul_(*device_),
@@ -80,9 +80,16 @@ class CudaBackend final : public Backend, private GemmTuning {
     device_->synchronize();
     uploads_->tidy_up();
   }
-  Buffer allocate_pinned(size_t bytes) override { return uploads_->allocate_pinned(bytes); }
+  Buffer allocate_pinned(size_t bytes) override {
+    return uploads_->allocate_pinned(bytes, &pool());
+  }
+  void copy_to_pinned(std::byte* pinned, const std::byte* device, size_t bytes) override {
+    const Active active(traits().index);
+    check_cuda(cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, stream()),
+               "downloading");
+  }
   Transfer prefetch(std::byte* device, const std::byte* pinned, size_t bytes) override {
-    return uploads_->prefetch(device, pinned, bytes);
+    return uploads_->prefetch(device, pinned, bytes, pool());
   }
   void wait(const Transfer& transfer) override { uploads_->wait(transfer); }
   int64_t waits() const override { return device_->waits(); }
@@ -107,6 +114,8 @@ class CudaBackend final : public Backend, private GemmTuning {
   }
   void forget_marks() override { marks_.forget(); }
   std::optional<uint64_t> free_memory() const override { return device_->free_memory(); }
+  MemoryLimit memory_limit() const override { return device_->limit(); }
+  void trim_memory() override { device_->give_back_unused(); }
   MemoryUse memory() const override { return device_->memory(); }
   void reset_peak() override { device_->reset_peak(); }
 
@@ -140,16 +149,7 @@ class CudaBackend final : public Backend, private GemmTuning {
   }
 
   std::vector<LinearPeer> linear_peers(const ConstTensorView& weight, int64_t rows) override {
-    const Active active(traits().index);
-    std::vector<LinearPeer> peers = make_linear_peers(*device_, matmul_, weight, rows);
-    for (LinearPeer& peer : peers) {
-      peer.run = [this, run = std::move(peer.run)](const ConstTensorView& x,
-                                                   const TensorView& out) {
-        const Active active_now(traits().index);
-        run(x, out);
-      };
-    }
-    return peers;
+    return make_linear_peers(*device_, matmul_, weight, rows);
   }
   bool keep_references(const GemmProblem& asked,
                        const std::map<std::string, double>& reference_us) override {

@@ -11,8 +11,9 @@ namespace octet {
 
 struct CudaOptions {
   int device = 0;
-  int threads = 0;         // of Backend::pool(); 0: one per physical core
-  void* stream = nullptr;  // a cudaStream_t of the caller; null: one of its own
+  int threads = 0;            // of Backend::pool(); 0: one per physical core
+  void* stream = nullptr;     // a cudaStream_t of the caller; null: one of its own
+  uint64_t memory_limit = 0;  // bytes, see Backend::memory_limit(); 0: none
   tune::TuneMode tune = tune::TuneMode::missing;
   // Whoever uses it calls Backend::refine(): kernels that are missing are measured then, and until
   // then nothing waits for that.

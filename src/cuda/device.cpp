@@ -9,6 +9,7 @@
 #include "base/out_of_memory.h"
 #include "cuda/check.h"
 #include "cuda/cuda_devices.h"
+#include "cuda/nvml_gauge.h"
 
 namespace octet::cuda {
 
@@ -49,7 +50,10 @@ Active::~Active() {
   if (before_ != device_ && cudaSetDevice(before_) != cudaSuccess) cudaGetLastError();
 }
 
-Device::Device(int index, cudaStream_t stream) : traits_(read_traits(index)), stream_(stream) {
+Device::Device(int index, cudaStream_t stream, uint64_t memory_limit)
+    : traits_(read_traits(index)), stream_(stream) {
+  limit_.bytes = memory_limit;
+  const uint64_t before = memory_limit == 0 ? 0 : used_memory(index);
   const Active active(index);
   try {
     if (stream_ == nullptr) {
@@ -65,6 +69,12 @@ Device::Device(int index, cudaStream_t stream) : traits_(read_traits(index)), st
       cudaMemPoolProps properties = {};
       properties.allocType = cudaMemAllocationTypePinned;
       properties.location = {cudaMemLocationTypeDevice, index};
+      if (memory_limit > 0) {
+        limit_.unavailable = of_context(before);
+        // The driver itself refuses more, also to a pool that is in pieces.
+        constexpr size_t kLeast = size_t{32} << 20;  // 0 would be no limit
+        properties.maxSize = std::max(static_cast<size_t>(limit_.usable()), kLeast);
+      }
       check_cuda(cudaMemPoolCreate(&pool_, &properties), "making a memory pool");
       uint64_t keep = UINT64_MAX;
       check_cuda(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep),
@@ -79,6 +89,14 @@ Device::Device(int index, cudaStream_t stream) : traits_(read_traits(index)), st
     release_all();
     throw;
   }
+}
+
+// What the context has taken, and what its kernels take once they are loaded, when they first run.
+uint64_t Device::of_context(uint64_t before) const {
+  constexpr uint64_t kUsual = uint64_t{560} << 20;  // of an H200, where nobody says
+  constexpr uint64_t kLater = uint64_t{96} << 20;
+  const uint64_t used = used_memory(traits_.index);
+  return (used > before ? used - before : kUsual) + kLater;
 }
 
 Device::~Device() {
@@ -123,9 +141,16 @@ Buffer Device::allocate_on(cudaStream_t user, cudaStream_t releaser, size_t byte
     status = try_to_allocate(&memory, rounded, user);
   }
   if (status == cudaErrorMemoryAllocation) {
+    const auto gigabytes = [](size_t count) { return static_cast<double>(count) * 1e-9; };
+    if (limit_.bytes > 0 && this->memory().used + rounded > limit_.usable()) {
+      throw OutOfMemory(sentence(
+          "cuda:{}: `max_memory` is {:.3f} GB, of which the GPU's context takes {:.3f} and {:.3f} "
+          "are in use, and {:.3f} more were requested; allow more, or use a smaller `size`",
+          traits_.index, gigabytes(limit_.bytes), gigabytes(limit_.unavailable),
+          gigabytes(this->memory().used), gigabytes(bytes)));
+    }
     size_t free = 0, total = 0;
     check_cuda(cudaMemGetInfo(&free, &total), "asking for the free memory");
-    const auto gigabytes = [](size_t count) { return static_cast<double>(count) * 1e-9; };
     throw OutOfMemory(sentence(
         "cuda:{}: out of memory: {:.3f} GB were requested, {:.3f} of {:.1f} GB are free; use a "
         "smaller `size`, or close other programs that use this GPU",
@@ -173,7 +198,9 @@ uint64_t Device::free_memory() const {
     check_cuda(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used),
                "asking for the memory in use");
   }
-  return free + (reserved - used);
+  const uint64_t available = free + (reserved - used);
+  if (limit_.bytes == 0) return available;
+  return std::min(available, limit_.usable() - std::min(limit_.usable(), used));
 }
 
 MemoryUse Device::memory() const {

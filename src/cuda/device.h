@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "backend/backend.h"
 #include "backend/caller.h"
 #include "backend/memory_counter.h"
 #include "cuda/device_traits.h"
@@ -35,7 +36,8 @@ class Active {
 class Device : public std::enable_shared_from_this<Device> {
  public:
   // `stream`: the caller's, or null for one of its own.
-  Device(int index, cudaStream_t stream);
+  // `memory_limit`: bytes that this process may take of the device, 0: all.
+  Device(int index, cudaStream_t stream, uint64_t memory_limit);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -68,6 +70,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::byte* at_least_unrecorded(Buffer& buffer, size_t bytes);
   // As allocate(), but ready for work on one stream and released in the order of another.
   Buffer allocate_on(cudaStream_t user, cudaStream_t releaser, size_t bytes);
+  Backend::MemoryLimit limit() const { return limit_; }
   // Bytes that allocate() can still provide: free ones, and those that the pool keeps.
   uint64_t free_memory() const;
   MemoryUse memory() const;
@@ -101,6 +104,7 @@ class Device : public std::enable_shared_from_this<Device> {
   };
   static constexpr size_t kPinnedBytes = size_t{4} << 20;
 
+  uint64_t of_context(uint64_t before) const;
   cudaError_t try_to_allocate(void** memory, size_t bytes, cudaStream_t user);
   void prepare_pinned();
   void release_all() noexcept;
@@ -110,6 +114,7 @@ class Device : public std::enable_shared_from_this<Device> {
   Caller* caller_ = nullptr;
   bool owns_stream_ = false;
   cudaMemPool_t pool_ = nullptr;  // null: the device has no pools
+  Backend::MemoryLimit limit_;
   std::shared_ptr<MemoryCounter> counter_ = std::make_shared<MemoryCounter>();
   Pinned pinned_[2];
   size_t uploads_ = 0;  // chunks so far: they take turns with the pinned memory

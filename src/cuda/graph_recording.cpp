@@ -1,5 +1,6 @@
 #include "cuda/graph_recording.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -42,29 +43,45 @@ class Capture {
 }  // namespace
 
 void GraphRecording::forget() noexcept {
-  if (graph_ == nullptr) return;
-  cudaStreamSynchronize(device_.stream());  // it may still be running
-  cudaGraphExecDestroy(std::exchange(graph_, nullptr));
+  if (segments_.empty()) return;
+  cudaStreamSynchronize(device_.stream());  // they may still be running
+  for (const Segment& segment : segments_) {
+    if (segment.graph != nullptr) cudaGraphExecDestroy(segment.graph);
+  }
+  segments_.clear();
+}
+
+void GraphRecording::add_segment(cudaGraph_t graph) {
+  Segment& segment = segments_.emplace_back();
+  size_t nodes = 0;
+  check_cuda(cudaGraphGetNodes(graph, nullptr, &nodes), "counting what was recorded");
+  if (nodes == 0) return;
+  check_cuda(cudaGraphInstantiateWithFlags(&segment.graph, graph, 0), "making a graph");
+  launches_ += static_cast<int64_t>(nodes);
 }
 
 bool GraphRecording::capture() {
   forget();
+  launches_ = 0;
   if (!reserve()) return false;  // memory cannot be allocated within a capture
   try {
-    Capture captured(device_.stream());
-    call_unwatched();
-    cudaGraph_t graph = captured.end();
-    size_t nodes = 0;
-    check_cuda(cudaGraphGetNodes(graph, nullptr, &nodes), "counting what was recorded");
-    check_cuda(cudaGraphInstantiateWithFlags(&graph_, graph, 0), "making a graph");
-    launches_ = static_cast<int64_t>(nodes);
+    std::optional<Capture> captured(std::in_place, device_.stream());
+    call_unwatched([&](const std::function<void()>& unrecorded) {
+      add_segment(captured->end());
+      segments_.back().after = unrecorded;
+      captured.reset();
+      captured.emplace(device_.stream());
+    });
+    add_segment(captured->end());
     generation_ = device_.generation();
     return true;
   } catch (const Cancelled&) {
+    forget();
     throw;
   } catch (const Error& error) {
     // Nothing of it ran.
     log::warning("cuda: steps are launched one op at a time: {}", error.sentence());
+    forget();
     launches_ = 0;
     return false;
   }
@@ -73,9 +90,14 @@ bool GraphRecording::capture() {
 void GraphRecording::run() {
   if (!is_planned() || !can_capture_) return call();
   const Active active(device_.traits().index);
-  if (graph_ == nullptr || generation_ != device_.generation()) can_capture_ = capture();
+  if (segments_.empty() || generation_ != device_.generation()) can_capture_ = capture();
   if (!can_capture_) return call();
-  check_cuda(cudaGraphLaunch(graph_, device_.stream()), "running what was recorded");
+  for (const Segment& segment : segments_) {
+    if (segment.graph != nullptr) {
+      check_cuda(cudaGraphLaunch(segment.graph, device_.stream()), "running what was recorded");
+    }
+    if (segment.after) segment.after();
+  }
 }
 
 }  // namespace octet::cuda

@@ -31,6 +31,10 @@ struct NvmlFieldValue {
   };
 };
 
+struct NvmlMemory {
+  unsigned long long total = 0, free = 0, used = 0;
+};
+
 struct NvmlLibrary {
   NvmlResult (*nvmlInit_v2)() = nullptr;
   const char* (*nvmlErrorString)(NvmlResult) = nullptr;
@@ -39,6 +43,7 @@ struct NvmlLibrary {
   NvmlResult (*nvmlDeviceGetFieldValues)(NvmlDevice*, int, NvmlFieldValue*) = nullptr;
   NvmlResult (*nvmlDeviceGetTotalEnergyConsumption)(NvmlDevice*, unsigned long long*) = nullptr;
   NvmlResult (*nvmlDeviceGetEnforcedPowerLimit)(NvmlDevice*, unsigned*) = nullptr;
+  NvmlResult (*nvmlDeviceGetMemoryInfo)(NvmlDevice*, NvmlMemory*) = nullptr;
   NvmlResult (*nvmlDeviceGetClockInfo)(NvmlDevice*, int, unsigned*) = nullptr;
   NvmlResult (*nvmlDeviceGetTemperature)(NvmlDevice*, int, unsigned*) = nullptr;
   NvmlResult (*nvmlDeviceGetCurrentClocksThrottleReasons)(NvmlDevice*,
@@ -65,6 +70,7 @@ struct NvmlLibrary {
     OCTET_NVML(nvmlDeviceGetFieldValues);
     OCTET_NVML(nvmlDeviceGetTotalEnergyConsumption);
     OCTET_NVML(nvmlDeviceGetEnforcedPowerLimit);
+    OCTET_NVML(nvmlDeviceGetMemoryInfo);
     OCTET_NVML(nvmlDeviceGetClockInfo);
     OCTET_NVML(nvmlDeviceGetTemperature);
     OCTET_NVML(nvmlDeviceGetCurrentClocksThrottleReasons);
@@ -131,10 +137,7 @@ class NvmlGauge final : public PowerGauge {
   NvmlDevice* device_;
 };
 
-}  // namespace
-
-std::unique_ptr<PowerGauge> open_nvml_gauge(int index) {
-  const NvmlLibrary& nvml = nvml_library();
+NvmlDevice* device_of(const NvmlLibrary& nvml, int index) {
   check(nvml.problem.empty(), "{}", nvml.problem);
   char bus_id[32] = {};
   check_cuda(cudaDeviceGetPCIBusId(bus_id, sizeof(bus_id), index), "asking for the PCI bus");
@@ -142,7 +145,23 @@ std::unique_ptr<PowerGauge> open_nvml_gauge(int index) {
   const NvmlResult result = nvml.nvmlDeviceGetHandleByPciBusId_v2(bus_id, &device);
   check(result == kNvmlSuccess, "NVML does not know the GPU at {}: {}", bus_id,
         nvml.nvmlErrorString(result));
-  return std::make_unique<NvmlGauge>(nvml, device);
+  return device;
+}
+
+}  // namespace
+
+std::unique_ptr<PowerGauge> open_nvml_gauge(int index) {
+  const NvmlLibrary& nvml = nvml_library();
+  return std::make_unique<NvmlGauge>(nvml, device_of(nvml, index));
+}
+
+uint64_t used_memory(int index) try {
+  const NvmlLibrary& nvml = nvml_library();
+  NvmlMemory memory;
+  const auto result = nvml.nvmlDeviceGetMemoryInfo(device_of(nvml, index), &memory);
+  return result == kNvmlSuccess ? memory.used : 0;
+} catch (const Error&) {
+  return 0;
 }
 
 }  // namespace octet::cuda

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <utility>
 
 #include "base/checked.h"
@@ -147,21 +148,32 @@ void Uploads::free_released(size_t bytes) {
   }
 }
 
-Buffer Uploads::allocate_pinned(size_t bytes) {
+Buffer Uploads::allocate_pinned(size_t bytes, ThreadPool* pool) {
   const Active active(device_->traits().index);
-  void* memory = nullptr;
-  check_cuda(cudaMallocHost(&memory, std::max<size_t>(bytes, 1)), "allocating pinned memory");
-  return {static_cast<std::byte*>(memory), bytes, [self = shared_from_this()](std::byte* at) {
-            cudaStreamSynchronize(self->copies_);  // a copy from it may be under way
-            cudaFreeHost(at);
+  auto memory = std::make_shared<Buffer>(pinned_.allocate(bytes, pool));
+  std::byte* at = memory->data();
+  return {at, bytes, [memory, self = shared_from_this()](std::byte*) mutable {
+            // A copy from it, or to it, may be under way.
+            cudaStreamSynchronize(self->copies_);
+            cudaStreamSynchronize(self->device_->stream());
+            memory.reset();
           }};
 }
 
-Transfer Uploads::prefetch(std::byte* device, const std::byte* pinned, size_t bytes) {
+Transfer Uploads::prefetch(std::byte* device, const std::byte* pinned, size_t bytes,
+                           ThreadPool& pool) {
   const Active active(device_->traits().index);
   reached_.record(device_->stream());
   reached_.hold(copies_);
-  check_cuda(cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, copies_), "uploading");
+  if (pinned_.is_pageable(pinned)) {
+    const Fill copy = [pinned](std::byte* into, size_t first, size_t count) {
+      std::memcpy(into, pinned + first, count);
+    };
+    send(device, bytes, copy, &pool, 1);
+  } else {
+    check_cuda(cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, copies_),
+               "uploading");
+  }
   auto done = std::make_shared<Event>();
   done->record(copies_);
   return {std::move(done)};

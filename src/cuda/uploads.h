@@ -19,6 +19,7 @@
 #include "base/thread_pool.h"
 #include "cuda/device.h"
 #include "cuda/event.h"
+#include "cuda/pinned_memory.h"
 
 namespace octet::cuda {
 
@@ -31,8 +32,9 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
 
   // See Backend for all of them.
   Buffer upload(size_t bytes, const Fill& fill, ThreadPool* pool, size_t granule);
-  Buffer allocate_pinned(size_t bytes);
-  Transfer prefetch(std::byte* device, const std::byte* pinned, size_t bytes);
+  Buffer allocate_pinned(size_t bytes, ThreadPool* pool);
+  // By the threads of `pool` where the memory could not be pinned.
+  Transfer prefetch(std::byte* device, const std::byte* pinned, size_t bytes, ThreadPool& pool);
   void wait(const Transfer& transfer);
   // After waiting for the ops: frees what they no longer use.
   void tidy_up() { free_released(0); }
@@ -71,6 +73,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   std::shared_ptr<Device> device_;
   cudaStream_t copies_ = nullptr;
   std::vector<Lane> lanes_;
+  PinnedMemory pinned_;
   Event joined_, reached_;
   std::mutex mutex_;  // buffers may end on any thread
   std::deque<Release> releases_;

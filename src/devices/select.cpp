@@ -65,6 +65,7 @@ std::unique_ptr<Backend> make_cuda([[maybe_unused]] const std::string& name,
   options.stream = request.stream;
   options.tune = request.tune;
   options.refines = request.refines;
+  options.memory_limit = request.memory_limit;
   options.force_kernel = env::force_kernel().value_or("");
   return make_cuda_backend(options);
 #else

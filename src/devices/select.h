@@ -19,6 +19,7 @@ struct DeviceRequest {
   // Of CUDA, a cudaStream_t of the caller to work on, which must outlive the backend and its
   // buffers; null: one of its own. (The legacy default stream is cudaStreamLegacy here.)
   void* stream = nullptr;
+  uint64_t memory_limit = 0;  // bytes of the device's own memory, see Backend::memory_limit()
 };
 
 // The devices that a text names: itself, or two of a kind with a comma between them, as

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend/host_backend.h"
 #include "base/never_destroyed.h"
 
 namespace octet::engine {
@@ -44,6 +45,51 @@ void BranchRuns::prepare(const BranchTexts& texts, const OnRenderProgress& progr
     prepare_times(network);
     if (has_batch(network)) batched_.insert(network);
   }
+  open_stream();
+}
+
+// The memory of a pass is taken first, in one piece: what passes in it must not cut the rest up.
+void BranchRuns::open_stream() {
+  if (device_.stream == nullptr) return;
+  constexpr uint64_t kOfOps = uint64_t{32} << 20;
+  ctx_.backend.trim_memory();
+  work_ = ctx_.backend.reserve_work(device_.work.of_pass(job_.extent()) + kOfOps);
+  std::vector<PartStore*> stores;
+  for (const size_t network : networks()) stores.push_back(device_.stores.at(network).get());
+  device_.stream->open(stores);
+}
+
+void BranchRuns::end() {
+  runs_.clear();
+  work_.reset();
+  if (device_.stream != nullptr) device_.stream->close();
+}
+
+// Of the passes of a step, in their order.
+std::vector<size_t> BranchRuns::networks_at(int step) const {
+  std::vector<size_t> running;
+  const auto& guidance = job_.schedule().guidance;
+  const float at = guidance[static_cast<size_t>(step) % guidance.size()];
+  for (const size_t network : networks()) {
+    const bool runs = std::ranges::any_of(branches_, [&](size_t branch) {
+      return row(branch).network == network && row(branch).weight_at(at) != 0;
+    });
+    if (runs) running.push_back(network);
+  }
+  return running;
+}
+
+// Whose weights come while this pass runs: those of the next one of the step, or of the next step;
+// behind the last step, those of the next picture.
+void BranchRuns::expect_after(size_t network, int step, bool again) {
+  if (device_.stream == nullptr) return;
+  size_t next = network;
+  if (!again) {
+    const std::vector<size_t> here = networks_at(step), then = networks_at(step + 1);
+    const auto behind = std::ranges::upper_bound(here, network);
+    next = behind != here.end() ? *behind : then.empty() ? network : then.front();
+  }
+  device_.stream->expect(device_.stores.at(next).get());
 }
 
 const PromptCache::Tokens& BranchRuns::tokens_of(size_t branch) const {
@@ -77,8 +123,10 @@ void BranchRuns::prepare_times(size_t network) {
   if (kept.times(network, times()) != nullptr) return;
   kept.forget_times(network);
   profile_.enter_network(session_.family().networks[network].name);
-  kept.keep(network, PreparedTimes{device_.networks.at(network)->make_timeline(ctx_, times())});
+  auto timeline = device_.networks.at(network)->make_timeline(ctx_, times());
   profile_.enter_network("");
+  PreparedTimes& made = kept.keep(network, PreparedTimes{std::move(timeline)});
+  keep_record(network, made.linears);
 }
 
 void BranchRuns::keep_record(size_t network, LinearUses& linears) {
@@ -92,6 +140,7 @@ void BranchRuns::keep_record(size_t network, LinearUses& linears) {
 bool BranchRuns::has_batch(size_t network) const {
   const auto count = static_cast<size_t>(std::ranges::count_if(
       branches_, [&](size_t branch) { return row(branch).network == network; }));
+  if (device_.stream != nullptr) return false;  // its memory is planned for one at a time
   return count > 1 && device_.networks.at(network)->can_batch() && has_room_for(count);
 }
 
@@ -112,9 +161,11 @@ bool BranchRuns::velocities(const ConstTensorView& z, int step,
     const size_t together = batched_.contains(network) ? of_network.size() : 1;
     for (size_t i = 0; i < of_network.size(); i += together) {
       const std::span<const BranchOut> run = std::span(of_network).subspan(i, together);
+      expect_after(network, step, /*again=*/i + together < of_network.size());
       recorded = run_network(network, z, step, run) && recorded;
     }
   }
+  if (runs_done_++ == 0) work_.reset();  // recordings know by now what they need
   return recorded;
 }
 
@@ -130,18 +181,24 @@ bool BranchRuns::run_network(size_t network, const ConstTensorView& z, int step,
     const PreparedText& text = *kept.text(branch, tokens_of(branch), job_.grid);
     evaluations.push_back({text.conditioning.get(), out});
   }
-  const bool stays = store.where() == Residency::device && store.is_loaded();
   const models::Network& model = *device_.networks.at(network);
-  NetworkRun& run = runs_.try_emplace(which, ctx_, model, *timed.timeline, stays).first->second;
+  NetworkRun& run =
+      runs_.try_emplace(which, ctx_, model, *timed.timeline, can_record(store)).first->second;
   profile_.enter_network(session_.family().networks[network].name);
   const size_t begin = ctx_.backend.mark();
   run.velocities(z, step, evaluations);
   marks_.push_back({which, begin, ctx_.backend.mark()});
   store.end_use();
   profile_.enter_network("");
-  if (!timed.ran) keep_record(network, timed.linears);
-  timed.ran = true;
   return run.launches() > 0;
+}
+
+// What is recorded finds weights at the same addresses each time. A host's recordings call the
+// work.
+bool BranchRuns::can_record(const PartStore& store) const {
+  const bool streams = device_.stream != nullptr && device_.stream->is_open();
+  return (store.stays_for_runs() && store.is_loaded()) || streams ||
+         keeps_data_on_host(ctx_.backend);
 }
 
 // The time of a batch is split evenly among its branches.

@@ -24,14 +24,17 @@ class BranchRuns {
   // All arguments outlive it.
   BranchRuns(Session& session, Denoiser& device, const Job& job, nn::Context& ctx,
              nn::Profile& profile);
+  ~BranchRuns() { end(); }
+  BranchRuns(const BranchRuns&) = delete;
+  BranchRuns& operator=(const BranchRuns&) = delete;
 
   // Loads the networks that run, and prepares texts and times for them.
   void prepare(const BranchTexts& texts, const OnRenderProgress& progress);
   // Evaluates all branches of a step, those of one network as one batch if it can and there is
   // room. Returns whether all were replayed from recordings.
   bool velocities(const ConstTensorView& z, int step, std::span<const BranchOut> branches);
-  // After the last step: releases the runs' memory.
-  void end() { runs_.clear(); }
+  // After the last step: releases the runs' memory, and weights that came for them.
+  void end();
 
   // Waits for the device and counts what ran since the last call, also in the profile.
   void collect();
@@ -60,6 +63,10 @@ class BranchRuns {
   // `branches` are those of one network. Returns whether it was replayed from a recording.
   bool run_network(size_t network, const ConstTensorView& z, int step,
                    std::span<const BranchOut> branches);
+  void open_stream();
+  bool can_record(const PartStore& store) const;
+  std::vector<size_t> networks_at(int step) const;
+  void expect_after(size_t network, int step, bool again);
   const models::Branch& row(size_t branch) const { return session_.family().branches[branch]; }
   const PromptCache::Tokens& tokens_of(size_t branch) const;
   std::span<const float> times() const {
@@ -74,6 +81,8 @@ class BranchRuns {
   std::vector<size_t> branches_;
   std::map<std::vector<size_t>, NetworkRun> runs_;  // by the branches that run together
   std::set<size_t> batched_;                        // networks
+  std::shared_ptr<Buffer> work_;                    // of a pass, until the runs have their own
+  int64_t runs_done_ = 0;
   struct Marks {
     std::vector<size_t> branches;
     size_t begin = 0, end = 0;

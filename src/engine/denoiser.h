@@ -10,6 +10,7 @@
 #include "engine/kept_kernels.h"
 #include "engine/part_store.h"
 #include "engine/preparations.h"
+#include "engine/weight_stream.h"
 #include "engine/work_bytes.h"
 #include "models/family.h"
 
@@ -35,6 +36,9 @@ struct Denoiser {
   std::map<size_t, models::Network*> networks;
   std::map<size_t, std::unique_ptr<PartStore>> stores;
   WorkBytes work;
+  // For networks of which some layers do not stay on the device; else null.
+  std::unique_ptr<WeightStream> stream;
+  models::Extent planned;  // the pictures that its memory was planned for
   Preparations preparations;
   KeptKernels kernels;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/weight_stream.h"
 #include "weights/random_weights.h"
 
 namespace octet::engine {
@@ -88,18 +89,37 @@ uint64_t file_bytes(const WeightSource& source, models::Part& part) {
 
 }  // namespace
 
-PartStore::PartStore(models::Part& part, nn::Context ctx, Residency where)
-    : part_(part), ctx_{ctx.backend, ctx.dtype}, where_(where) {
+PartStore::PartStore(models::Part& part, nn::Context ctx, std::vector<Residency> places)
+    : part_(part), ctx_{ctx.backend, ctx.dtype}, places_(std::move(places)) {
   const auto units = static_cast<size_t>(part_.unit_count());
+  octet::check(places_.size() == units, "store of {}: {} places for {} units", part_.name(),
+               places_.size(), units);
   on_device_.resize(units);
-  host_.resize(units);
+  packed_.resize(units);
   of_units_.resize(units);
   part_.set_bring([this](int64_t unit) { bring(unit); });
 }
 
+PartStore::PartStore(models::Part& part, nn::Context ctx, Residency where)
+    : PartStore(part, ctx, std::vector<Residency>(static_cast<size_t>(part.unit_count()), where)) {}
+
 PartStore::~PartStore() {
   part_.set_bring({});
   part_.release_all();
+}
+
+bool PartStore::stays() const {
+  return std::ranges::all_of(places_, [](Residency place) { return place == Residency::device; });
+}
+
+bool PartStore::stays_for_runs() const { return streamed_units().empty(); }
+
+std::vector<int64_t> PartStore::streamed_units() const {
+  std::vector<int64_t> streamed;
+  for (int64_t unit = 0; unit < part_.pass_units(); ++unit) {
+    if (place_of(unit) != Residency::device) streamed.push_back(unit);
+  }
+  return streamed;
 }
 
 const Fingerprint& PartStore::fingerprint() {
@@ -119,15 +139,33 @@ weights::LoadOptions PartStore::load_options() const {
           .rotation = rules_.rotation};
 }
 
+// INT8 codes made here are cached for later loads, which read them instead of the original weights.
+// Not if some linears stay in floating point: these would be read from the codes that a run without
+// such linears has cached.
 void PartStore::load(const OnLoad& progress) {
-  if (loaded_ || where_ == Residency::streamed) return;
+  if (loaded_) return;
+  const bool any_stays =
+      std::ranges::any_of(places_, [](Residency place) { return place != Residency::streamed; });
+  if (!any_stays) return;
   try {
     if (rules_.random) {
       make_random(progress);
-    } else if (where_ == Residency::device) {
-      load_resident(progress);
     } else {
-      load_host(progress);
+      std::unique_ptr<weights::ConvertedCache> cache;
+      std::shared_ptr<const Checkpoint> found;
+      if (rules_.int8 && !rules_.floating && (rules_.keep_converted || !rules_.changes.empty())) {
+        cache = std::make_unique<weights::ConvertedCache>(
+            weights::default_converted_cache(), part_.source(),
+            [this](nn::WeightVisitor& visitor) { part_.visit_all(visitor); }, rules_.changes);
+        found = cache->find();
+      }
+      try {
+        load(progress, cache.get(), found);
+      } catch (const Error& error) {
+        if (!found || !weights::ConvertedCache::is_damaged(*found, error)) throw;
+        drop();
+        load(progress, cache.get(), nullptr);
+      }
     }
     loaded_ = true;
   } catch (...) {
@@ -140,127 +178,169 @@ void PartStore::make_random(const OnLoad& progress) {
   weights::WeightCount count(ctx_.dtype, rules_.int8);
   part_.visit_all(count);
   LoadProgress told(progress, static_cast<uint64_t>(count.parameters()));
+  std::ranges::replace(places_, Residency::streamed, Residency::host);  // there are no files
   weights::RandomWeights make(
       ctx_.backend, {.seed = *rules_.random,
                      .dtype = ctx_.dtype,
                      .int8 = rules_.int8,
                      .progress = [&](int64_t made) { told.add(static_cast<uint64_t>(made)); }});
-  part_.visit_all(make);
-  std::fill(on_device_.begin(), on_device_.end(), true);
+  for (int64_t unit = 0; unit < part_.unit_count(); ++unit) {
+    part_.visit(unit, make);
+    keep_unit(unit);
+  }
   sum_ = Fingerprint();
 }
 
-// INT8 codes made here are cached for later loads, which read them instead of the original weights.
-// Not if some linears stay in floating point: these would be read from the codes that a run without
-// such linears has cached.
-void PartStore::load_resident(const OnLoad& progress) {
-  std::unique_ptr<weights::ConvertedCache> cache;
-  std::shared_ptr<const Checkpoint> found;
-  if (rules_.int8 && !rules_.floating && (rules_.keep_converted || !rules_.changes.empty())) {
-    cache = std::make_unique<weights::ConvertedCache>(
-        weights::default_converted_cache(), part_.source(),
-        [this](nn::WeightVisitor& visitor) { part_.visit_all(visitor); }, rules_.changes);
-    found = cache->find();
-  }
-  try {
-    load_resident(progress, cache.get(), found);
-  } catch (const Error& error) {
-    if (!found || !weights::ConvertedCache::is_damaged(*found, error)) throw;
-    drop();
-    load_resident(progress, cache.get(), nullptr);
-  }
-}
-
-void PartStore::load_resident(const OnLoad& progress, weights::ConvertedCache* cache,
-                              const std::shared_ptr<const Checkpoint>& found) {
+// All threads read one weight after the other into the device's memory, which converts and packs
+// them; what is to wait with the host comes back from there, while the next are read. (Both ways of
+// the bus run at full speed at the same time, and the host need not know how weights are packed.)
+void PartStore::load(const OnLoad& progress, weights::ConvertedCache* cache,
+                     const std::shared_ptr<const Checkpoint>& found) {
   WeightSource source = part_.source();
   weights::LoadOptions options = load_options();
+  // Codes are cached when all have been made.
+  const bool reads_all =
+      std::ranges::none_of(places_, [](Residency place) { return place == Residency::streamed; });
   if (found) {
     source.add_converted(found, "");
-  } else if (cache != nullptr) {
+  } else if (cache != nullptr && reads_all) {
     options.converted = [cache](const auto& weight, const auto& codes, const auto& made_from) {
       cache->keep(weight, codes, made_from);
     };
   }
   LoadProgress told(progress, file_bytes(source, part_));
   options.progress = [&](uint64_t bytes) { told.add(bytes); };
-  weights::Loader loader(source, ctx_.backend, options);
+  converted_ = found;
   for (int64_t unit = 0; unit < part_.unit_count(); ++unit) {
-    on_device_[static_cast<size_t>(unit)] = true;
+    if (place_of(unit) == Residency::streamed) continue;
+    weights::Loader loader(source, ctx_.backend, options);
     part_.visit(unit, loader);
+    add_fingerprint(unit, loader.fingerprint());
+    keep_unit(unit);
   }
-  sum_ = loader.fingerprint();
-  if (found) sum_->add(weights::ConvertedCache::made_from(*found));
-  if (cache != nullptr && !found) cache->commit();
+  if (cache != nullptr && !found && reads_all) cache->commit();
 }
 
-void PartStore::load_host(const OnLoad& progress) {
-  LoadProgress told(progress, file_bytes(part_.source(), part_));
-  weights::LoadOptions options = load_options();
-  options.progress = [&](uint64_t bytes) { told.add(bytes); };
+void PartStore::add_fingerprint(int64_t unit, const Fingerprint& of_unit) {
+  of_units_[static_cast<size_t>(unit)] = of_unit;
   Fingerprint sum;
-  for (int64_t unit = 0; unit < part_.unit_count(); ++unit) {
-    const auto at = static_cast<size_t>(unit);
-    weights::Loader loader(part_.source(), ctx_.backend, options);
-    part_.visit(unit, loader);
-    sum.add(loader.fingerprint());
-    host_[at].keep(ctx_.backend, [&](nn::WeightVisitor& visitor) { part_.visit(unit, visitor); });
-    part_.release(unit);
+  for (const auto& each : of_units_) {
+    if (!each) return;
+    sum.add(*each);
   }
+  if (converted_) sum.add(weights::ConvertedCache::made_from(*converted_));
   sum_ = sum;
 }
 
-// A run asks for units in ascending order: earlier ones that do not stay make room.
+// What stays as a whole stays as it was loaded. Else each unit is one piece, so that memory that
+// is short is not cut into many.
+void PartStore::keep_unit(int64_t unit) {
+  const auto at = static_cast<size_t>(unit);
+  on_device_[at] = place_of(unit) == Residency::device;
+  if (stays()) return;
+  Backend& backend = ctx_.backend;
+  const PackedUnit::Visit visit = visit_of(unit);
+  const size_t bytes = PackedUnit::bytes_of(visit);
+  if (on_device_[at]) {
+    packed_[at] = PackedUnit(
+        visit, backend.allocate(bytes),
+        [&](std::byte* to, const std::byte* from, size_t count) { backend.copy(to, from, count); });
+    packed_[at].attach(visit, const_cast<std::byte*>(packed_[at].data()));
+    return;
+  }
+  packed_[at] = PackedUnit(visit, backend.allocate_pinned(bytes),
+                           [&](std::byte* to, const std::byte* from, size_t count) {
+                             backend.copy_to_pinned(to, from, count);
+                           });
+  part_.release(unit);
+}
+
+// A run asks for units in ascending order: the one before that does not stay makes room.
 void PartStore::bring(int64_t unit) {
   const auto at = static_cast<size_t>(unit);
   if (on_device_[at]) return;
-  for (size_t other = static_cast<size_t>(std::max<int64_t>(resident_, 0));
-       other < on_device_.size(); ++other) {
-    if (!on_device_[other]) continue;
-    on_device_[other] = false;
-    part_.release(static_cast<int64_t>(other));
+  if (stream_ != nullptr && unit < part_.pass_units()) {
+    WeightStream& stream = *stream_;
+    return ctx_.backend.unrecorded([this, &stream, unit] { stream.need(*this, unit); });
   }
-  on_device_[at] = true;
-  try {
-    load_unit(unit);
-  } catch (...) {
-    on_device_[at] = false;
-    part_.release(unit);
-    throw;
-  }
+  ctx_.backend.unrecorded([this, unit] { load_unit(unit); });
+}
+
+void PartStore::release_passing() {
+  if (!passing_) return;
+  on_device_[static_cast<size_t>(*passing_)] = false;
+  part_.release(*std::exchange(passing_, std::nullopt));
+  passing_memory_ = {};
 }
 
 void PartStore::load_unit(int64_t unit) {
   const auto at = static_cast<size_t>(unit);
-  const auto visit = [&](nn::WeightVisitor& visitor) { part_.visit(unit, visitor); };
-  if (host_[at].is_kept()) return host_[at].restore(ctx_.backend, visit);
-  weights::LoadOptions options = load_options();
-  options.fingerprint = !sum_ && !of_units_[at];
-  weights::Loader loader(part_.source(), ctx_.backend, options);
-  visit(loader);
-  if (sum_ || of_units_[at]) return;
-  of_units_[at] = loader.fingerprint();
-  Fingerprint sum;
-  for (const auto& of_unit : of_units_) {
-    if (!of_unit) return;
-    sum.add(*of_unit);
+  release_passing();
+  on_device_[at] = true;
+  if (unit >= resident_) passing_ = unit;
+  try {
+    if (!packed_[at]) return read_unit(unit);
+    passing_memory_ = ctx_.backend.allocate(packed_[at].bytes());
+    ctx_.backend.wait(send(unit, passing_memory_.data(), packed_[at].bytes()));
+    attach(unit, passing_memory_.data());
+  } catch (...) {
+    on_device_[at] = false;
+    passing_.reset();
+    part_.release(unit);
+    passing_memory_ = {};
+    throw;
   }
-  sum_ = sum;
 }
 
-void PartStore::end_use() {
-  if (where_ == Residency::device && loaded_) return;
-  for (size_t unit = static_cast<size_t>(resident_); unit < on_device_.size(); ++unit) {
-    if (!on_device_[unit]) continue;
-    on_device_[unit] = false;
-    part_.release(static_cast<int64_t>(unit));
-  }
+// From its files, to memory of its own.
+void PartStore::read_unit(int64_t unit) {
+  const auto& known = of_units_[static_cast<size_t>(unit)];
+  weights::LoadOptions options = load_options();
+  options.fingerprint = !sum_ && !known;
+  WeightSource source = part_.source();
+  if (converted_) source.add_converted(converted_, "");
+  weights::Loader loader(source, ctx_.backend, options);
+  part_.visit(unit, loader);
+  if (options.fingerprint) add_fingerprint(unit, loader.fingerprint());
 }
+
+void PartStore::attach(int64_t unit, std::byte* at) {
+  const PackedUnit& packed = packed_[static_cast<size_t>(unit)];
+  if (packed) packed.attach(visit_of(unit), at);
+}
+
+Transfer PartStore::send(int64_t unit, std::byte* to, uint64_t most_bytes) {
+  Backend& backend = ctx_.backend;
+  const PackedUnit& packed = packed_[static_cast<size_t>(unit)];
+  const auto check_place = [&](size_t bytes) {
+    octet::check(bytes <= most_bytes, "{}: unit {} takes {} bytes, and its place has {}",
+                 part_.name(), unit, bytes, most_bytes);
+  };
+  if (packed) {
+    check_place(packed.bytes());
+    return backend.prefetch(to, packed.data(), packed.bytes());
+  }
+  read_unit(unit);
+  const PackedUnit::Visit visit = visit_of(unit);
+  const size_t bytes = PackedUnit::bytes_of(visit);
+  check_place(bytes);
+  const PackedUnit made(visit, Buffer(to, bytes, [](std::byte*) {}),
+                        [&](std::byte* into, const std::byte* from, size_t count) {
+                          backend.copy(into, from, count);
+                        });
+  made.attach(visit, to);
+  return {};
+}
+
+void PartStore::end_use() { release_passing(); }
 
 void PartStore::drop() {
   part_.release_all();
   std::fill(on_device_.begin(), on_device_.end(), false);
-  for (HostWeights& host : host_) host = {};
+  passing_.reset();
+  passing_memory_ = {};
+  for (PackedUnit& packed : packed_) packed = {};
+  converted_.reset();
   loaded_ = false;
 }
 
@@ -269,7 +349,7 @@ void PartStore::reload(const std::function<bool(const nn::LinearSpec&)>& is_chan
   sum_.reset();
   std::fill(of_units_.begin(), of_units_.end(), std::nullopt);
   if (!loaded_) return end_use();
-  if (where_ != Residency::device) {
+  if (!stays()) {
     drop();
     return load(progress);
   }

@@ -26,8 +26,7 @@ struct PreparedText {
 // For a network.
 struct PreparedTimes {
   std::unique_ptr<models::Timeline> timeline;
-  bool ran = false;  // the timeline is complete
-  LinearUses linears = {};
+  LinearUses linears = {};  // likewise
 };
 
 class Preparations {

@@ -144,7 +144,7 @@ void Rendering::denoise() {
 
 // Next to the networks. If there is no room, pictures wait until the networks are released.
 bool Rendering::has_room_to_decode() const {
-  if (session_.decoder().where() != Residency::device) return false;
+  if (!session_.decoder().stays()) return false;
   return free_for_work(session_.backend()) > static_cast<double>(models::decoding_bytes(
                                                  *session_.model().decoder, job_.grid, ctx_.dtype));
 }

@@ -1,4 +1,5 @@
-// Where the parts of a model stay: a plan made from free memory before anything is loaded.
+// Where the weights of a model stay, unit by unit: a plan made from free memory before anything is
+// loaded.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +10,51 @@
 
 namespace octet::engine {
 
+// A unit as the plan sees it (models/part.h).
+struct UnitNeed {
+  uint64_t bytes = 0;
+  bool prepares = false;  // is not needed during runs
+};
+
 // A part as the plan sees it.
 struct PartNeed {
   std::string name;
-  uint64_t bytes = 0;         // of all of its weights
-  uint64_t largest_unit = 0;  // on the device for a moment if the part does not stay
-  bool runs_often = false;    // in every step: a network
-  bool once = false;          // used for one picture and never again
+  std::vector<UnitNeed> units;
+  int visits = 0;     // in a step; 0: used before and after the steps
+  bool once = false;  // used for one picture and never again
+
+  uint64_t bytes() const;
+  uint64_t largest_unit() const;
 };
 
 struct MemoryAtHand {
   uint64_t device = 0;  // bytes that weights and work may take
-  uint64_t host = 0;    // likewise, for parts that stay in host memory
+  uint64_t host = 0;    // likewise, for what waits in host memory
   bool shared = false;  // the device's memory is the host's
-  uint64_t work = 0;    // for activations
+  uint64_t work = 0;    // of the steps: activations
+  // What comes before and after the steps takes, beside weights: activations of a text, images that
+  // are decoded. Buffers and the steps' own work make room for it.
+  uint64_t other_work = 0;
+};
+
+struct DevicePlan {
+  std::vector<PartPlace> places;              // of parts, in their order
+  std::vector<std::vector<Residency>> units;  // of each, by unit
+  int buffers = 0;              // for units that come and go during the steps, see WeightStream
+  uint64_t buffer_bytes = 0;    // of each
+  uint64_t streamed_bytes = 0;  // that come to the device in a step
+  uint64_t read_bytes = 0;      // of these, from files
+  uint64_t taken = 0;           // of the device's memory, by all of this and the work
+  uint64_t least = 0;           // that would be enough
 };
 
 // Networks get the device's memory first, then parts used once per picture, the smallest first.
-// What does not fit stays in host memory or, without room there, in its files. Rules come first and
-// are followed as they are.
-std::vector<PartPlace> plan_residency(const std::vector<PartNeed>& parts,
-                                      const std::vector<KeepRule>& rules,
-                                      const MemoryAtHand& memory);
+// Where networks do not fit as a whole, their layers share it: those that a step visits more often
+// first, else evenly spread over the step, so that copies of the others have time. What does not
+// fit stays in host memory or, without room there, in its files. Rules come first and are followed
+// as they are.
+DevicePlan plan_residency(const std::vector<PartNeed>& parts, const std::vector<KeepRule>& rules,
+                          const MemoryAtHand& memory);
 
 // Throws InvalidRequest for a rule about a part that there is not.
 void check_rules(const std::vector<KeepRule>& rules, const std::vector<PartNeed>& parts);

@@ -14,8 +14,11 @@ namespace {
 std::vector<std::unique_ptr<Backend>> backends_for(const ModelOptions& options) {
   std::vector<std::unique_ptr<Backend>> made;
   for (const std::string& device : device_list(options.device)) {
-    made.push_back(select_backend(
-        {.device = device, .threads = options.threads, .tune = options.tuning, .refines = true}));
+    made.push_back(select_backend({.device = device,
+                                   .threads = options.threads,
+                                   .tune = options.tuning,
+                                   .refines = true,
+                                   .memory_limit = options.max_memory}));
   }
   return made;
 }
@@ -105,7 +108,8 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
   add_denoisers();
   const OpenedLoras loras =
       lora_files_.open(options.model.loras, family_, model_, backend().pool());
-  make_plan();
+  count_work();
+  make_plan(usual_extent());
   merge(loras);
   merged_ = options.model.loras;
 }
@@ -122,7 +126,8 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
   check_devices(family, options.model);
   add_denoisers();
   options_.model.keep = {{.part = "", .where = Residency::device}};
-  make_plan();
+  count_work();
+  make_plan(usual_extent());
   uint64_t seed = 0;
   for (PartStore* store : {text_.get(), decoder_.get()}) store->rules().random = ++seed;
   for (const auto& device : denoisers_) {
@@ -206,7 +211,15 @@ EngineInfo Session::info() const {
   for (const models::Branch& branch : family_.branches) info.branches.emplace_back(branch.name);
   info.takes_negative = models::sees_text(family_.branches, models::BranchText::negative);
   info.plan = plan_;
-  for (const auto& device : denoisers_) info.work_bytes += device->work.usual();
+  for (const auto& device : denoisers_) info.work_bytes += device->work.of(device->planned);
+  for (const DevicePlan& plan : device_plans_) {
+    info.buffer_bytes += static_cast<uint64_t>(plan.buffers) * plan.buffer_bytes;
+    info.streamed_bytes += plan.streamed_bytes;
+    info.read_bytes += plan.read_bytes;
+    info.planned_bytes += plan.taken;
+  }
+  info.limit_bytes = options_.model.max_memory;
+  info.context_bytes = backends_.front()->memory_limit().unavailable;
   info.available_bytes = available_bytes_;
   info.used_bytes = memory().used;
   info.loras = options_.model.loras;
@@ -291,6 +304,7 @@ void Session::set_loras(const std::vector<Lora>& requests, const OnRenderProgres
 
 RenderReport Session::render(const Job& job, const SessionCallbacks& callbacks) {
   job.check_is_for(facts_);
+  fit(job);
   // The model's own LoRAs are not opened again; files of a request's may have been replaced.
   if (job.request.loras || merged_ != options_.model.loras) {
     use_loras(loras_of(job), callbacks.progress);

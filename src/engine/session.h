@@ -101,6 +101,9 @@ class Session {
   void load(const OnRenderProgress& progress);
   void load(PartStore& store, const OnRenderProgress& progress);
   const WorkBytes& work_bytes() const { return denoiser(0).work; }
+  // Plans again for a job that takes more than the session was planned for, if its memory is
+  // bounded; what was loaded is released then.
+  void fit(const Job& job);
 
   // A job of another session is refused.
   RenderReport render(const Job& job, const SessionCallbacks& callbacks);
@@ -130,11 +133,18 @@ class Session {
             .scores = nn::scores_for(options_.model.attention)};
   }
   void add_denoisers();
-  void make_plan();
+  // Of WorkBytes, for the devices. Parts are asked while none of their weights is loaded.
+  void count_work();
+  void make_plan(const models::Extent& extent);
   models::RunAs text_as() const;
   models::RunAs networks_as() const;
   std::vector<PartNeed> needs_of(const Denoiser& device, const models::RunAs& networks);
-  void place(Denoiser& device, std::vector<PartPlace> places, const models::RunAs& networks);
+  uint64_t budget_of(const Denoiser& device, double free_host) const;
+  MemoryAtHand memory_for(const Denoiser& device, uint64_t free, uint64_t host) const;
+  void check_budget(const Denoiser& device, const DevicePlan& plan, uint64_t free) const;
+  void place(Denoiser& device, DevicePlan& plan, const models::RunAs& networks);
+  void add_stream(Denoiser& device, const DevicePlan& plan);
+  models::Extent usual_extent() const;
   // For Linears::automatic: the large linears that are faster in floating point; empty: none.
   std::function<bool(const nn::LinearSpec&)> faster_in_floating() const;
   void check_usual_size() const;
@@ -151,6 +161,7 @@ class Session {
   std::vector<Lora> merged_;     // LoRAs as requested
   OpenedLoras loras_;            // the same, opened
   std::vector<PartPlace> plan_;  // text encoder, networks by device, decoder
+  std::vector<DevicePlan> device_plans_;
   uint64_t available_bytes_ = 0;
   std::unique_ptr<PartStore> text_, decoder_;
   std::vector<std::unique_ptr<Denoiser>> denoisers_;

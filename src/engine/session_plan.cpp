@@ -6,6 +6,7 @@
 #include "backend/gemm_tuning.h"
 #include "backend/host_backend.h"
 #include "base/free_memory.h"
+#include "base/invalid_request.h"
 #include "engine/residency.h"
 #include "engine/session.h"
 #include "models/footprint.h"
@@ -65,36 +66,135 @@ models::RunAs Session::networks_as() const {
 std::vector<PartNeed> Session::needs_of(const Denoiser& device, const models::RunAs& networks) {
   std::vector<PartNeed> needs;
   const auto add = [&](models::Part& part, const models::RunAs& how) -> PartNeed& {
-    const models::WeightBytes bytes = models::weight_bytes(part, how, &device.backend());
-    needs.push_back(
-        {.name = std::string(part.name()), .bytes = bytes.all, .largest_unit = bytes.largest_unit});
-    return needs.back();
+    PartNeed& need = needs.emplace_back(
+        PartNeed{.name = std::string(part.name()), .units = {}, .once = options_.once});
+    for (int64_t unit = 0; unit < part.unit_count(); ++unit) {
+      need.units.push_back(
+          {models::unit_bytes(part, unit, how, &device.backend()), unit >= part.pass_units()});
+    }
+    return need;
   };
   const bool is_first = &device == denoisers_.front().get();
-  if (is_first) add(*model_.text_encoder, text_as()).once = options_.once;
-  for (const auto& [index, network] : device.networks) add(*network, networks).runs_often = true;
-  if (is_first) add(*model_.decoder, {.dtype = dtype_, .int8 = false});
+  if (is_first) add(*model_.text_encoder, text_as());
+  for (const auto& [index, network] : device.networks) {
+    PartNeed& need = add(*network, networks);
+    for (const size_t branch : device.branches) {
+      if (family_.branches[branch].network == index) ++need.visits;
+    }
+    need.visits = std::max(need.visits, 1);
+  }
+  if (is_first) add(*model_.decoder, {.dtype = dtype_, .int8 = false}).once = false;
   return needs;
 }
 
-// Each device is planned by itself.
-void Session::make_plan() {
+void Session::count_work() {
   const models::RunAs networks = networks_as();
+  for (const auto& device : denoisers_) {
+    const bool is_first = device == denoisers_.front();
+    std::vector<models::Network*> its;
+    for (const auto& [index, network] : device->networks) its.push_back(network);
+    device->work =
+        WorkBytes(model_, its, networks, is_first ? std::optional(text_as()) : std::nullopt,
+                  keeps_data_on_host(device->backend()) ? 0 : models::kOpsBytes);
+  }
+}
+
+// Of the first pictures.
+models::Extent Session::usual_extent() const {
+  models::Extent extent = denoisers_.front()->work.usual_extent();
+  const bool asked = options_.size.width > 0 && options_.size.height > 0;
+  const auto [width, height] = asked ? options_.size : facts_->defaults.size;
+  const int side = model_.sizes.token_side;
+  extent.grid = {height / side, width / side};
+  return extent;
+}
+
+void Session::fit(const Job& job) {
+  const models::Extent extent = job.extent();
+  bool fits = true;
+  for (const auto& device : denoisers_) {
+    if (device->stream == nullptr) continue;
+    fits = fits && device->work.of_steps(extent) <= device->work.of_steps(device->planned);
+  }
+  if (fits) return;
+  models::Extent larger = denoisers_.front()->planned;
+  larger.grid = {std::max(larger.grid.height, extent.grid.height),
+                 std::max(larger.grid.width, extent.grid.width)};
+  larger.text_tokens = std::max(larger.text_tokens, extent.text_tokens);
+  larger.steps = std::max(larger.steps, extent.steps);
+  for (const auto& device : denoisers_) {
+    device->preparations.forget();
+    device->stream.reset();
+  }
+  for_each_network([](PartStore& store) { store.drop(); });
+  make_plan(larger);
+  merge(loras_);
+}
+
+// Bytes of a device's memory that this session may use.
+uint64_t Session::budget_of(const Denoiser& device, double free_host) const {
+  Backend& of_device = device.backend();
+  uint64_t free = of_device.free_memory().value_or(static_cast<uint64_t>(free_host));
+  const uint64_t limit = options_.model.max_memory;
+  if (limit == 0) return free;
+  // What a device with a limit of its own says has been reduced by what it takes for itself.
+  if (of_device.memory_limit().bytes > 0) return free;
+  return free == 0 || limit < free ? limit : free;
+}
+
+MemoryAtHand Session::memory_for(const Denoiser& device, uint64_t free, uint64_t host) const {
+  const models::Extent& extent = device.planned;
+  const bool is_first = &device == denoisers_.front().get();
+  MemoryAtHand memory{.device = free,
+                      .host = host,
+                      .shared = keeps_data_on_host(device.backend()),
+                      .work = device.work.of_steps(extent)};
+  if (is_first && !options_.once) {
+    memory.other_work = std::max(device.work.of_text(extent.text_tokens),
+                                 device.work.of_decoding(extent, /*alone=*/false));
+  }
+  return memory;
+}
+
+// In the order of a step.
+void Session::add_stream(Denoiser& device, const DevicePlan& plan) {
+  device.stream.reset();
+  if (plan.buffers == 0 || keeps_data_on_host(device.backend())) return;
+  device.stream = std::make_unique<WeightStream>(device.backend(), plan.buffers, plan.buffer_bytes);
+}
+
+void Session::check_budget(const Denoiser& device, const DevicePlan& plan, uint64_t free) const {
+  const uint64_t limit = options_.model.max_memory;
+  if (limit == 0 || plan.least <= free) return;
+  const uint64_t of_context = device.backend().memory_limit().unavailable;
+  const auto gigabytes = [](uint64_t bytes) { return static_cast<double>(bytes) * 1e-9; };
+  check_value(
+      false, "max_memory",
+      "`max_memory`: {:.2f} GB are too few for pictures of this size, which take {:.2f} GB "
+      "at least: {:.2f} for the work of a step, {:.2f} for a layer at a time and {:.2f} for "
+      "the GPU's context; allow more, or use a smaller `size`",
+      gigabytes(limit), gigabytes(plan.least + of_context),
+      gigabytes(device.work.of_steps(device.planned)), gigabytes(plan.buffer_bytes),
+      gigabytes(of_context));
+}
+
+// Each device is planned by itself.
+void Session::make_plan(const models::Extent& extent) {
+  const models::RunAs networks = networks_as();
+  plan_.clear();
+  device_plans_.clear();
+  available_bytes_ = 0;
   std::vector<std::vector<PartNeed>> needs;
   std::vector<PartNeed> all;
   for (const auto& device : denoisers_) {
     needs.push_back(needs_of(*device, networks));
     const bool is_first = needs.size() == 1;
     all.insert(is_first ? all.end() : all.end() - 1, needs.back().begin(), needs.back().end());
-    std::vector<models::Network*> its;
-    for (const auto& [index, network] : device->networks) its.push_back(network);
-    device->work =
-        WorkBytes(model_, its, networks, is_first ? std::optional(text_as()) : std::nullopt);
+    device->planned = extent;
   }
   check_rules(options_.model.keep, all);
 
   const double free_host = free_memory().value_or(FreeMemory{}).bytes;
-  const uint64_t limit = options_.model.max_memory;
   // A fifth of the host's memory is left for what is not counted.
   auto host = static_cast<uint64_t>(0.8 * free_host);
   uint64_t taken = 0;  // of a memory that both devices share
@@ -103,46 +203,47 @@ void Session::make_plan() {
   for (size_t i = 0; i < denoisers_.size(); ++i) {
     Denoiser& device = *denoisers_[i];
     const bool shared = keeps_data_on_host(device.backend());
-    uint64_t free = device.backend().free_memory().value_or(static_cast<uint64_t>(free_host));
+    uint64_t free = budget_of(device, free_host);
     if (i > 0 && share_memory(backend(), device.backend())) {
       free -= std::min(free, taken);
-    } else if (i > 0) {
+    } else {
       available_bytes_ += free;
     }
-    if (limit > 0 && (free == 0 || limit < free)) free = limit;
-    if (i == 0) available_bytes_ = free;
-    const std::vector<PartPlace> places = plan_residency(
-        needs[i], options_.model.keep,
-        {.device = free, .host = host, .shared = shared, .work = device.work.usual()});
-    taken += device.work.usual();
-    for (const PartPlace& place : places) {
-      if (place.where == Residency::device) taken += place.bytes;
-      if (place.where == Residency::host) host -= std::min(host, place.bytes);
+    DevicePlan plan = plan_residency(needs[i], options_.model.keep, memory_for(device, free, host));
+    check_budget(device, plan, free);
+    taken += device.work.of(extent);
+    for (const PartPlace& place : plan.places) {
+      taken += place.device_bytes;
+      host -= std::min(host, place.host_bytes);
     }
-    place(device, places, networks);
-    for (size_t part = 0; part < places.size(); ++part) {
-      if (!shared || !needs[i][part].runs_often) continue;
-      of_networks += static_cast<double>(places[part].bytes);
-      stay = stay && places[part].where == Residency::device;
+    place(device, plan, networks);
+    add_stream(device, plan);
+    for (size_t part = 0; part < plan.places.size(); ++part) {
+      if (!shared || needs[i][part].visits == 0) continue;
+      of_networks += static_cast<double>(plan.places[part].bytes);
+      stay = stay && plan.places[part].where == Residency::device;
     }
+    device_plans_.push_back(std::move(plan));
   }
   // A full GPU reports an error; Linux would kill the process.
   if (of_networks > 0 && stay) check_free_memory("denoising", of_networks);
 }
 
 // Makes the stores of a device's parts, and adds their places to the plan.
-void Session::place(Denoiser& device, std::vector<PartPlace> places,
-                    const models::RunAs& networks) {
+void Session::place(Denoiser& device, DevicePlan& plan, const models::RunAs& networks) {
   const bool is_first = &device == denoisers_.front().get();
   if (device_count() > 1) {
-    for (PartPlace& each : places) each.device = device.backend().name();
+    for (PartPlace& each : plan.places) each.device = device.backend().name();
   }
-  auto at = places.begin();
+  auto at = plan.units.begin();
   const auto store = [&](models::Part& part) {
-    return std::make_unique<PartStore>(part, context_on(device.backend()), (at++)->where);
+    return std::make_unique<PartStore>(part, context_on(device.backend()), *at++);
   };
+  device.stores.clear();
   const Linears of_text = options_.model.text_encoder_linears, linears = options_.model.linears;
   if (is_first) {
+    text_.reset();
+    decoder_.reset();
     text_ = store(*model_.text_encoder);
     text_->rules().int8 = of_text != Linears::floating;
     text_->rules().fake = of_text == Linears::fake;
@@ -160,7 +261,7 @@ void Session::place(Denoiser& device, std::vector<PartPlace> places,
     decoder_ = store(*model_.decoder);
     decoder_->rules().int8 = false;
   }
-  plan_.insert(is_first ? plan_.end() : plan_.end() - 1, places.begin(), places.end());
+  plan_.insert(is_first ? plan_.end() : plan_.end() - 1, plan.places.begin(), plan.places.end());
 }
 
 }  // namespace octet::engine

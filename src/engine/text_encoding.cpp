@@ -50,7 +50,7 @@ PromptCache::Text encode_text(Session& session, nn::Context& ctx, const PromptCa
 void encode_ahead(Session& session, const Job& job) try {
   job.check_is_for(session.facts());
   const PartStore& encoder = session.text();
-  if (session.options().once || encoder.where() != Residency::device || !encoder.is_loaded()) {
+  if (session.options().once || !encoder.stays() || !encoder.is_loaded()) {
     return;
   }
   nn::Profile profile(session.backend());

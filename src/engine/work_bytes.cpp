@@ -39,7 +39,9 @@ WorkBytes::Growth WorkBytes::growth_of(const std::array<models::Extent, 4>& exte
 }
 
 WorkBytes::WorkBytes(const models::Model& model, std::span<models::Network* const> networks,
-                     const models::RunAs& how, const std::optional<models::RunAs>& text) {
+                     const models::RunAs& how, const std::optional<models::RunAs>& text,
+                     uint64_t of_ops)
+    : of_ops_(of_ops) {
   const int64_t side = std::max(kSide / model.decoder->token_side(), int64_t{2});
   usual_ = {.grid = {side, side}, .text_tokens = 512, .steps = 48};
   // One, and three that are smaller in one way each.
@@ -49,17 +51,20 @@ WorkBytes::WorkBytes(const models::Model& model, std::span<models::Network* cons
   extents[2].text_tokens = kTextTokens / 2;
   extents[3].steps = kSteps / 2;
 
-  std::array<uint64_t, 4> denoising{}, encoding{}, decoding{};
+  std::array<uint64_t, 4> denoising{}, passes{}, encoding{}, decoding{}, decoding_alone{};
   for (size_t i = 0; i < extents.size(); ++i) {
     const models::Extent& extent = extents[i];
     const models::DenoisingBytes step = models::denoising_bytes(networks, extent, how);
     denoising[i] = step.all();
+    passes[i] = step.work;
     if (!text) continue;
     encoding[i] = models::encoding_bytes(*model.text_encoder, extent.text_tokens, *text);
     // Beside what is kept of the prompt and the schedule.
-    decoding[i] =
-        step.all() - step.work + models::decoding_bytes(*model.decoder, extent.grid, how.dtype);
+    decoding_alone[i] = model.decoder->image_bytes(extent.grid, how.dtype) + of_ops_;
+    decoding[i] = step.all() - step.work + decoding_alone[i];
   }
+  passes_ = growth_of(extents, passes);
+  decoding_alone_ = growth_of(extents, decoding_alone);
   denoising_ = growth_of(extents, denoising);
   encoding_ = growth_of(extents, encoding);
   decoding_ = growth_of(extents, decoding);
@@ -67,14 +72,24 @@ WorkBytes::WorkBytes(const models::Model& model, std::span<models::Network* cons
 
 uint64_t WorkBytes::of_text(int64_t tokens) const {
   return static_cast<uint64_t>(encoding_.at({.grid = usual_.grid, .text_tokens = tokens})) +
-         models::kOpsBytes;
+         of_ops_;
+}
+
+uint64_t WorkBytes::of_steps(const models::Extent& extent) const {
+  return static_cast<uint64_t>(static_cast<double>(extent.batch) * denoising_.at(extent)) + of_ops_;
+}
+
+uint64_t WorkBytes::of_pass(const models::Extent& extent) const {
+  return static_cast<uint64_t>(static_cast<double>(extent.batch) * passes_.at(extent));
+}
+
+uint64_t WorkBytes::of_decoding(const models::Extent& extent, bool alone) const {
+  return static_cast<uint64_t>((alone ? decoding_alone_ : decoding_).at(extent));
 }
 
 uint64_t WorkBytes::of(const models::Extent& extent) const {
-  const double ops = static_cast<double>(models::kOpsBytes);
-  const double step = static_cast<double>(extent.batch) * denoising_.at(extent);
-  return static_cast<uint64_t>(
-      std::max(std::max(step, encoding_.at(extent)) + ops, decoding_.at(extent)));
+  return std::max({of_steps(extent), static_cast<uint64_t>(encoding_.at(extent)) + of_ops_,
+                   of_decoding(extent, /*alone=*/false)});
 }
 
 }  // namespace octet::engine

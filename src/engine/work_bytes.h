@@ -20,13 +20,22 @@ class WorkBytes {
  public:
   WorkBytes() = default;
   // Of a device that runs `networks` of a model, and nothing else of it unless `text` says how.
+  // `of_ops`: what its single ops take for themselves, models::kOpsBytes for a GPU.
   WorkBytes(const models::Model& model, std::span<models::Network* const> networks,
-            const models::RunAs& how, const std::optional<models::RunAs>& text);
+            const models::RunAs& how, const std::optional<models::RunAs>& text,
+            uint64_t of_ops = models::kOpsBytes);
 
+  // The most that any stage takes.
   uint64_t of(const models::Extent& extent) const;
+  // Of the steps alone; and of what they take and give back within each pass.
+  uint64_t of_steps(const models::Extent& extent) const;
+  uint64_t of_pass(const models::Extent& extent) const;
   // Of encoding a text.
   uint64_t of_text(int64_t tokens) const;
-  // Of a picture of 1024 x 1024 pixels.
+  // Of decoding, with what is kept of the prompt and the schedule, or alone.
+  uint64_t of_decoding(const models::Extent& extent, bool alone) const;
+  // A picture of 1024 x 1024 pixels.
+  const models::Extent& usual_extent() const { return usual_; }
   uint64_t usual() const { return of(usual_); }
 
  private:
@@ -39,8 +48,9 @@ class WorkBytes {
   static Growth growth_of(const std::array<models::Extent, 4>& extents,
                           const std::array<uint64_t, 4>& bytes);
 
-  Growth denoising_, encoding_, decoding_;
+  Growth denoising_, passes_, encoding_, decoding_, decoding_alone_;
   models::Extent usual_;
+  uint64_t of_ops_ = 0;
 };
 
 }  // namespace octet::engine

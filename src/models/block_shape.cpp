@@ -40,7 +40,7 @@ AttentionSeen attention_in(Network& network) {
 BlockShape block_shape(const Family& family) {
   const auto one = family.synthetic_network(0, /*layers=*/1);
   BlockShape shape;
-  shape.layers = family.synthetic_network(0, /*layers=*/0)->unit_count() - one->unit_count() + 1;
+  shape.layers = family.synthetic_network(0, /*layers=*/0)->pass_units() - one->pass_units() + 1;
   nn::LinearList list;
   one->visit_all(list);
   shape.linears = list.large();

@@ -30,12 +30,16 @@ void CountedRun::add(Part& part) {
   device_.reset_peak();
 }
 
+uint64_t unit_bytes(Part& part, int64_t unit, const RunAs& how, const Backend* device) {
+  weights::WeightCount count(how.dtype, how.int8, device, how.floating);
+  part.visit(unit, count);
+  return static_cast<uint64_t>(count.bytes());
+}
+
 WeightBytes weight_bytes(Part& part, const RunAs& how, const Backend* device) {
   WeightBytes bytes;
   for (int64_t unit = 0; unit < part.unit_count(); ++unit) {
-    weights::WeightCount count(how.dtype, how.int8, device, how.floating);
-    part.visit(unit, count);
-    const auto of_unit = static_cast<uint64_t>(count.bytes());
+    const uint64_t of_unit = unit_bytes(part, unit, how, device);
     bytes.all += of_unit;
     bytes.largest_unit = std::max(bytes.largest_unit, of_unit);
   }

@@ -52,6 +52,9 @@ class CountedRun {
   uint64_t weight_bytes_ = 0;
 };
 
+// Of a unit, as `device` packs it; null: without the padding of any layout.
+uint64_t unit_bytes(Part& part, int64_t unit, const RunAs& how, const Backend* device = nullptr);
+
 struct WeightBytes {
   uint64_t all = 0;
   uint64_t largest_unit = 0;

@@ -40,6 +40,9 @@ class Part {
   weights::WeightSource& source() { return source_; }
 
   virtual int64_t unit_count() const = 0;
+  // Those that every run takes: the first ones. What comes after them only prepares runs, so that
+  // it need not be there while they follow one another.
+  virtual int64_t pass_units() const { return unit_count(); }
   // Lists the weights of a unit, with the places where this part keeps them.
   virtual void visit(int64_t unit, nn::WeightVisitor& visitor) = 0;
   // Gives the memory of a unit back, and takes none: destructors call it.
@@ -104,8 +107,6 @@ class Timeline {
   const std::vector<float>& times() const { return times_; }  // 0 for noise to 1 for a picture
   int64_t steps() const { return std::ssize(times_); }
   int64_t step() const { return step_; }
-  // Whether velocities have nothing more to add to it.
-  virtual bool is_complete() const { return true; }
   // The step of the next velocities. What they read of it lies in the same memory for all steps, so
   // work that was recorded once can be run for each.
   void go_to(nn::Context& ctx, int64_t step) {
@@ -136,8 +137,7 @@ class Network : public Part {
   virtual std::unique_ptr<Timeline> make_timeline(nn::Context& ctx,
                                                   std::span<const float> times) const = 0;
   // The velocity `out` [image tokens, latent_channels()] at the step of the timeline; z has the
-  // same shape. The first call may add to the timeline what takes weights that come one unit at a
-  // time.
+  // same shape.
   virtual void velocity(nn::Context& ctx, const Conditioning& conditioning, Timeline& timeline,
                         const ConstTensorView& z, const TensorView& out) const = 0;
   // One of several velocities of the same latent.

@@ -97,5 +97,28 @@ TEST_F(CudaUploads, PrefetchedBytesWaitForThoseBeforeThem) {
   }
 }
 
+// A limit holds for everything that the process takes of the device.
+TEST_F(CudaUploads, TakeNoMoreThanALimit) {
+  constexpr uint64_t kLimit = uint64_t{2} << 30, kPiece = uint64_t{128} << 20;
+  const auto limited = make_cuda_backend({.memory_limit = kLimit});
+  const Backend::MemoryLimit limit = limited->memory_limit();
+  EXPECT_EQ(limit.bytes, kLimit);
+  EXPECT_GT(limit.unavailable, uint64_t{100} << 20);
+  EXPECT_LT(limit.unavailable, uint64_t{1} << 30);
+  ASSERT_LE(*limited->free_memory(), limit.usable());
+  std::vector<Buffer> taken;
+  std::string refusal;
+  try {
+    for (int i = 0; i < 17; ++i) taken.push_back(limited->allocate(kPiece));
+  } catch (const OutOfMemory& error) {
+    refusal = error.what();
+  }
+  EXPECT_NE(refusal.find("max_memory"), refusal.npos) << refusal;
+  EXPECT_LE(limited->memory().reserved_peak, limit.usable());
+  EXPECT_GT(taken.size() * kPiece + 2 * kPiece, limit.usable());
+  taken.clear();
+  EXPECT_NO_THROW(limited->allocate(kPiece)) << "it can be used again";
+}
+
 }  // namespace
 }  // namespace octet::test::model

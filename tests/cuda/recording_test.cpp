@@ -1,9 +1,11 @@
 // Steps that are recorded as CUDA graphs.
 #include <atomic>
+#include <cstdlib>
 
 #include "cuda/cuda_support.h"
 #include "engine/network_run_check.h"
 #include "engine/sampler.h"
+#include "engine/streamed_run.h"
 #include "octet/error.h"
 
 namespace octet::test {
@@ -13,6 +15,17 @@ class RecordingOnGpu : public OnGpu {};
 
 TEST_F(RecordingOnGpu, GivesTheBitsOfPlainCallsAndAllocatesOnce) {
   expect_recorded_velocities_right(*make_gpu(), /*launched=*/true);
+}
+
+TEST_F(RecordingOnGpu, GivesTheBitsOfWeightsThatStayWhereTheyCome) {
+  expect_streamed_velocities_right(*make_gpu(), /*launched=*/true);
+}
+
+// Host memory that is not pinned comes through pinned pieces.
+TEST_F(RecordingOnGpu, GivesTheSameWherePinnedMemoryIsRefused) {
+  ::setenv("OCTET_PINNED", "0", 1);
+  expect_streamed_velocities_right(*make_gpu(), /*launched=*/true);
+  ::unsetenv("OCTET_PINNED");
 }
 
 // The work block of the first is too small for the second, and stays for the first.

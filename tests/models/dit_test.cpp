@@ -190,13 +190,15 @@ TEST(Residuals, NeedNoWeightsOfTheBlockBefore) {
   EXPECT_EQ(run.velocity(*timeline, 1), want);
 }
 
-TEST(Timeline, TakesWeightsWhenTheyAreThereAndNotAgain) {
+// What prepares is not needed by passes, nor the other way round.
+TEST(Timeline, TakesItsWeightsOnce) {
   const auto backend = make_ref_backend();
   Denoising run(*backend, DType::f32, /*int8=*/false);
   std::vector<int64_t> units;
   run.network.set_bring([&](int64_t unit) { units.push_back(unit); });
   const auto timeline = run.network.make_timeline(run.ctx, kTimes);
-  EXPECT_EQ(units, std::vector<int64_t>{0});
+  EXPECT_EQ(units, (std::vector<int64_t>{5, 6, 7, 8, 9}));
+  EXPECT_EQ(run.network.pass_units(), 5);
   for (const int64_t step : {0, 1}) {
     units.clear();
     run.velocity(*timeline, step);

@@ -245,9 +245,11 @@ def test_the_plan_and_the_pictures_are_told(built_program, generate, model, text
     assert re.fullmatch(r"[0-9.]+ s on .*: all \d+ large linears in native INT8, 2 steps per "
                         r"picture; -v shows the kernels", done.stdout.splitlines()[2])
     assert len(done.stdout.splitlines()) == 3
-    # All that stays on the device is nothing to tell, and a warning for all is told once.
+    # What no plan keeps is refused with the least that works; all that stays on the device is
+    # nothing to tell.
     done = subprocess.run([*words, "--max-memory", "1"], capture_output=True, text=True)
-    assert done.stderr.count("--max-memory was not kept: it is 0.0 MB, and the weights") == 1
+    assert done.returncode == 2
+    assert "--max-memory: 0.00 GB are too few for pictures of this size, which take" in done.stderr
     done = subprocess.run(words, capture_output=True, text=True)
     assert "at hand" not in done.stderr and "not kept" not in done.stderr
     done = subprocess.run([*words, "-v"], capture_output=True, text=True)

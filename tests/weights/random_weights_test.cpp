@@ -162,7 +162,7 @@ TEST(RandomWeights, Int8IsTheSameModelButForItsRounding) {
     visit_weights(dit, true, make);
     EXPECT_EQ(dit.blocks[0].qkv.is_int8(), int8);
     EXPECT_EQ(dit.blocks[1].gate_up.is_int8(), int8);
-    EXPECT_FALSE(dit.entry.text.is_int8());
+    EXPECT_FALSE(dit.text.linear.is_int8());
     std::vector<float> features(3 * 40), latent(6 * 16);
     fill_random(1, {"features", {}, 0}, {0, 1}, 0, features);
     fill_random(1, {"latent", {}, 0}, {0, 1}, 0, latent);

@@ -115,6 +115,7 @@ std::shared_ptr<Fp8Linear> fp8_linear(Device& device, CublasLt& library,
 std::vector<LinearPeer> make_linear_peers(Device& device, Matmul& matmul,
                                           const ConstTensorView& weight, int64_t rows) {
   constexpr int kFirstWithFp8 = 89;
+  const Active active(device.traits().index);
   std::vector<LinearPeer> peers;
   const int64_t n = weight.shape[0], k = weight.shape[1];
   CublasLt* library = matmul.library();
@@ -152,6 +153,13 @@ std::vector<LinearPeer> make_linear_peers(Device& device, Matmul& matmul,
                      .run = [linear](const ConstTensorView& x, const TensorView& out) {
                        linear->run(x, out);
                      }});
+  }
+  for (LinearPeer& peer : peers) {
+    peer.run = [&device, run = std::move(peer.run)](const ConstTensorView& x,
+                                                    const TensorView& out) {
+      const Active active_now(device.traits().index);
+      run(x, out);
+    };
   }
   return peers;
 }

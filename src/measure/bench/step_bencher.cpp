@@ -369,7 +369,7 @@ StepBench StepBencher::measured() {
   bench.height = request_.height;
   bench.text_tokens = request_.text_tokens;
   bench.parameters = parameters_;
-  bench.layers = networks_[0].network->unit_count() - 2;
+  bench.layers = networks_[0].network->pass_units() - 2;
   bench.steps = request_.steps;
   return bench;
 }

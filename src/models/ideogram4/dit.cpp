@@ -79,7 +79,7 @@ Matrix time_embedding(Context& ctx, const Dit& dit, std::span<const float> times
   const Buffer frequencies = time_frequencies(ctx, dit.config);
   const Matrix waves = ctx.matrix(std::ssize(times), d);
   ctx.backend.sinusoids(angles, frequencies.view(DType::f32, {d / 2}), waves);
-  return linear(ctx, silu(ctx, linear(ctx, waves, dit.entry.time_in)), dit.entry.time_out);
+  return linear(ctx, silu(ctx, linear(ctx, waves, dit.times.time_in)), dit.times.time_out);
 }
 
 // x [L, D] -> [L - first, D]: of the rows from the first on, which look at all.
@@ -142,7 +142,7 @@ void run_block(Context& ctx, const DitConfig& config, const DitBlock& block, con
 }  // namespace
 
 DitPrompt prepare(Context& ctx, const Dit& dit, std::span<const float> features,
-                  const models::Grid& grid) {
+                  const models::Grid& grid, const NeedUnit& need) {
   const DitConfig& config = dit.config;
   const auto n = static_cast<int64_t>(features.size()) / config.text_features;
   check(static_cast<int64_t>(features.size()) == n * config.text_features,
@@ -163,65 +163,68 @@ DitPrompt prepare(Context& ctx, const Dit& dit, std::span<const float> features,
                                       rotary_axes(config));
   Matrix text = ctx.matrix(n, config.hidden());
   if (n > 0) {
-    const DitEntry& entry = dit.entry;
     const Matrix uploaded = upload_matrix(ctx, features.data(), n, config.text_features);
-    linear_into(ctx, normed(ctx, uploaded, rms(entry.text_norm, kTextNormEps), entry.text),
-                entry.text, text);
+    if (need) need(DitUnits(config).text());
+    linear_into(ctx, normed(ctx, uploaded, rms(dit.text.norm, kTextNormEps), dit.text.linear),
+                dit.text.linear, text);
+    if (need) need(DitUnits(config).entry());
     add_role(ctx, dit, kNotImage, text);
   }
   return {std::move(text), std::move(rotary), grid};
 }
 
-DitTimeline::DitTimeline(Context& ctx, const Dit& dit, std::span<const float> times)
+DitTimeline::DitTimeline(Context& ctx, const Dit& dit, std::span<const float> times,
+                         const NeedUnit& need)
     : Timeline(times),
       hidden_(dit.config.hidden()),
-      c_(silu(ctx, linear(ctx, time_embedding(ctx, dit, times), dit.entry.conditioning))),
       all_(ctx.matrix(steps(), (4 * dit.config.layers + 1) * hidden_)),
       current_(ctx.matrix(1, all_.column_count())),
-      norms_(ctx.backend, DType::f32, dit.config.layers, hidden_) {}
-
-void DitTimeline::copy_current(Context& ctx, int64_t first, int64_t end) {
-  const TensorView from = columns_of(rows_of(all_, step(), 1), first, end - first);
-  ctx.backend.copy(columns_of(current_, first, end - first).data, from.data,
-                   bytes_of(from.dtype, from.shape));
-}
-
-void DitTimeline::arrive(Context& ctx) { copy_current(ctx, 0, made_); }
-
-void DitTimeline::make_columns(Context& ctx, const ConstTensorView& c,
-                               const nn::Linear& modulation) {
-  linear_into(ctx, operand(ctx, c, modulation), modulation, columns_of(all_, made_, modulation.n));
-  copy_current(ctx, made_, made_ + modulation.n);
-  made_ += modulation.n;
-}
-
-TensorView DitTimeline::of_block(Context& ctx, const Dit& dit, int64_t block) {
-  const int64_t columns = 4 * hidden_, first = block * columns;
-  check(made_ >= first, "timeline: block {} was requested before the earlier ones", block);
-  if (made_ == first) {
-    const DitBlock& weights = dit.blocks[static_cast<size_t>(block)];
-    const ConstTensorView norm = weights.ffn_norm2.view();
-    ctx.backend.copy(rows_of(norms_, block, 1).data, norm.data, bytes_of(norm.dtype, norm.shape));
-    make_columns(ctx, c_, weights.modulation);
+      norms_(ctx.backend, DType::f32, dit.config.layers, hidden_) {
+  const DitUnits units(dit.config);
+  const auto begin_unit = [&](int64_t unit) {
+    ctx.begin_layer();
+    if (need) need(unit);
+  };
+  begin_unit(units.times());
+  const Matrix c = silu(
+      ctx, linear(ctx, time_embedding(ctx, dit, times), dit.times.conditioning));  // [steps, A]
+  const int64_t columns = 4 * hidden_;
+  for (int64_t i = 0; i < dit.config.layers; ++i) {
+    begin_unit(units.modulation(i));
+    const DitModulation& modulation = dit.modulations[static_cast<size_t>(i)];
+    const ConstTensorView norm = modulation.ffn_norm2.view();
+    ctx.backend.copy(rows_of(norms_, i, 1).data, norm.data, bytes_of(norm.dtype, norm.shape));
+    linear_into(ctx, operand(ctx, c, modulation.linear), modulation.linear,
+                columns_of(all_, i * columns, columns));
   }
-  return columns_of(current_, first, columns);
+  // The blocks take c as it is, the final layer applies SiLU once more.
+  begin_unit(units.exit_modulation());
+  const Matrix c_of_exit = silu(ctx, c);
+  linear_into(ctx, operand(ctx, c_of_exit, dit.exit_modulation), dit.exit_modulation,
+              columns_of(all_, dit.config.layers * columns, hidden_));
+}
+
+void DitTimeline::arrive(Context& ctx) {
+  const TensorView row = rows_of(all_, step(), 1);
+  ctx.backend.copy(current_.view().data, row.data, bytes_of(row.dtype, row.shape));
+}
+
+TensorView DitTimeline::of_block(int64_t block) const {
+  return columns_of(current_, block * 4 * hidden_, 4 * hidden_);
+}
+
+ConstTensorView DitTimeline::of_exit() const {
+  return vector_of(current_, all_.column_count() - hidden_, hidden_);
 }
 
 ConstTensorView DitTimeline::ffn_norm2(int64_t block) const {
   return vector_of(rows_of(norms_, block, 1), 0, hidden_);
 }
 
-// The blocks take c as it is, the final layer applies SiLU once more.
-ConstTensorView DitTimeline::of_exit(Context& ctx, const Dit& dit) {
-  const int64_t first = all_.column_count() - hidden_;
-  check(made_ >= first, "timeline: the exit was requested before the blocks");
-  if (made_ == first) make_columns(ctx, silu(ctx, c_), dit.exit.modulation);
-  return vector_of(current_, first, hidden_);
-}
-
 void forward(Context& ctx, const Dit& dit, const DitPrompt& prompt, DitTimeline& timeline,
              const ConstTensorView& z, const TensorView& out, const NeedUnit& need) {
   const DitConfig& config = dit.config;
+  const DitUnits units(config);
   const int64_t n = prompt.text_tokens(), image_tokens = prompt.grid().tokens();
   check(z.shape == Shape({image_tokens, config.latent_channels}),
         "the latent is {}, expected [{}, {}]", z.shape.to_string(), image_tokens,
@@ -232,7 +235,7 @@ void forward(Context& ctx, const Dit& dit, const DitPrompt& prompt, DitTimeline&
   };
 
   // One sequence: the text's tokens, which never change, then the image's.
-  begin_unit(0);
+  begin_unit(units.entry());
   const Matrix h = ctx.matrix(n + image_tokens, config.hidden());
   const TensorView image = rows_of(h, n, image_tokens);
   ctx.backend.copy(h.view().data, prompt.text.view().data,
@@ -245,8 +248,8 @@ void forward(Context& ctx, const Dit& dit, const DitPrompt& prompt, DitTimeline&
   const int64_t left_out = ctx.tap == nullptr ? n : 0;
   std::optional<Residual> residual;
   for (int64_t i = 0; i < config.layers; ++i) {
-    begin_unit(1 + i);
-    run_block(ctx, config, dit.blocks[static_cast<size_t>(i)], h, timeline.of_block(ctx, dit, i),
+    begin_unit(units.block(i));
+    run_block(ctx, config, dit.blocks[static_cast<size_t>(i)], h, timeline.of_block(i),
               prompt.rotary, i + 1 < config.layers ? 0 : left_out, timeline.ffn_norm2(i), residual);
   }
   if (residual) {
@@ -256,10 +259,10 @@ void forward(Context& ctx, const Dit& dit, const DitPrompt& prompt, DitTimeline&
     residual.reset();
   }
 
-  begin_unit(1 + config.layers);
+  begin_unit(units.exit());
   const RowNorm final_norm = {
-      .kind = RowNorm::Kind::layer, .eps = kFinalNormEps, .scale = timeline.of_exit(ctx, dit)};
-  linear_into(ctx, normed(ctx, image, final_norm, dit.exit.linear), dit.exit.linear, out);
+      .kind = RowNorm::Kind::layer, .eps = kFinalNormEps, .scale = timeline.of_exit()};
+  linear_into(ctx, normed(ctx, image, final_norm, dit.exit), dit.exit, out);
 }
 
 }  // namespace octet::ideogram4

@@ -28,18 +28,10 @@ std::string_view Transformer::name() const {
 }
 
 void Transformer::visit(int64_t unit, nn::WeightVisitor& visitor) {
-  visit_unit(dit_, conditional_, unit, visitor);
+  visit_unit(dit_, unit, visitor);
 }
 
-void Transformer::release(int64_t unit) {
-  if (unit == 0) {
-    dit_.entry = {};
-  } else if (unit == unit_count() - 1) {
-    dit_.exit = {};
-  } else if (!dit_.blocks.empty()) {
-    dit_.blocks[static_cast<size_t>(unit - 1)] = {};
-  }
-}
+void Transformer::release(int64_t unit) { release_unit(dit_, unit); }
 
 bool Transformer::is_ignored(std::string_view name) const {
   return ideogram4::is_ignored(name, conditional_);
@@ -48,21 +40,19 @@ bool Transformer::is_ignored(std::string_view name) const {
 std::unique_ptr<models::Conditioning> Transformer::prepare(nn::Context& ctx,
                                                            std::span<const float> features,
                                                            const models::Grid& grid) const {
-  need(0);
-  return std::make_unique<DitPrompt>(ideogram4::prepare(ctx, dit_, features, grid));
+  return std::make_unique<DitPrompt>(ideogram4::prepare(ctx, dit_, features, grid, needed()));
 }
 
 std::unique_ptr<models::Timeline> Transformer::make_timeline(nn::Context& ctx,
                                                              std::span<const float> times) const {
-  need(0);
-  return std::make_unique<DitTimeline>(ctx, dit_, times);
+  return std::make_unique<DitTimeline>(ctx, dit_, times, needed());
 }
 
 void Transformer::velocity(nn::Context& ctx, const models::Conditioning& conditioning,
                            models::Timeline& timeline, const ConstTensorView& z,
                            const TensorView& out) const {
   forward(ctx, dit_, dynamic_cast<const DitPrompt&>(conditioning),
-          dynamic_cast<DitTimeline&>(timeline), z, out, [this](int64_t unit) { need(unit); });
+          dynamic_cast<DitTimeline&>(timeline), z, out, needed());
 }
 
 // Files of the unconditional one have the text's weights, too, and never use them.

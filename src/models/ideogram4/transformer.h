@@ -21,7 +21,8 @@ class Transformer : public models::Network {
   const DitConfig& config() const { return dit_.config; }
 
   std::string_view name() const override;
-  int64_t unit_count() const override { return ideogram4::unit_count(config()); }
+  int64_t unit_count() const override { return DitUnits(config()).count(conditional_); }
+  int64_t pass_units() const override { return DitUnits(config()).of_pass(); }
   void visit(int64_t unit, nn::WeightVisitor& visitor) override;
   void release(int64_t unit) override;
   bool is_ignored(std::string_view name) const override;
@@ -43,6 +44,9 @@ class Transformer : public models::Network {
 
  private:
   Transformer(DitSource source, bool conditional);
+  NeedUnit needed() const {
+    return [this](int64_t unit) { need(unit); };
+  }
 
   Dit dit_;
   bool conditional_;

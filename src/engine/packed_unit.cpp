@@ -1,11 +1,11 @@
-#include "engine/host_weights.h"
+#include "engine/packed_unit.h"
 
-#include "base/error.h"
+#include "base/checked.h"
 
 namespace octet::engine {
 namespace {
 
-// Copies one buffer between host and device.
+// The same bytes elsewhere.
 using Move = std::function<Buffer(const Buffer&)>;
 
 QWeight moved(const QWeight& from, const Move& move) {
@@ -55,26 +55,42 @@ nn::Table moved(const nn::Table& from, const Move& move) {
       .memory = move(from.memory), .dtype = from.dtype, .rows = from.rows, .columns = from.columns};
 }
 
-uint64_t bytes_in(const nn::LinearPart& part) {
-  uint64_t bytes = part.weight.bytes() + part.bias.bytes();
-  if (part.quantized) {
-    bytes += part.quantized->values.bytes() + part.quantized->col_scale.bytes() +
-             part.quantized->bias.bytes() + part.quantized->smooth.bytes();
-  }
-  if (part.rounding) bytes += part.rounding->smooth.bytes();
-  return bytes;
+// As aligned as any backend's own memory.
+constexpr int64_t kApart = 256;
+
+size_t place_bytes(const Buffer& buffer) {
+  return static_cast<size_t>(round_up(static_cast<int64_t>(buffer.bytes()), kApart));
 }
+
+// Memory that belongs to somebody else.
+Buffer borrowed(std::byte* at, size_t bytes) {
+  return {at, bytes, [](std::byte*) {}};
+}
+
+// Only sees the buffers of weights.
+class EachBuffer : public nn::WeightVisitor {
+ public:
+  explicit EachBuffer(Move see) : see_(std::move(see)) {}
+  void linear(nn::Linear& from, const nn::LinearSpec&) override { moved(from, see_); }
+  void conv(nn::Conv& from, const nn::ConvSpec&) override { moved(from, see_); }
+  void vector(nn::Vector& from, const std::string&, int64_t) override { moved(from, see_); }
+  void table(nn::Table& from, const std::string&, int64_t, int64_t) override { moved(from, see_); }
+
+ private:
+  Move see_;
+};
 
 }  // namespace
 
-class HostWeights::Keeper : public nn::WeightVisitor {
+class PackedUnit::Keeper : public nn::WeightVisitor {
  public:
-  Keeper(Backend& backend, HostWeights& into)
-      : into_(into), move_([&backend](const Buffer& from) -> Buffer {
+  Keeper(PackedUnit& into, const Copy& copy)
+      : into_(into), move_([this, &copy](const Buffer& from) -> Buffer {
           if (!from) return {};
-          Buffer to = backend.allocate_pinned(from.bytes());
-          backend.copy_to_host(to.data(), from.data(), from.bytes());
-          return to;
+          std::byte* to = into_.memory_.data() + at_;
+          at_ += place_bytes(from);
+          copy(to, from.data(), from.bytes());
+          return borrowed(to, from.bytes());
         }) {}
 
   void linear(nn::Linear& from, const nn::LinearSpec&) override {
@@ -91,24 +107,18 @@ class HostWeights::Keeper : public nn::WeightVisitor {
   }
 
  private:
-  HostWeights& into_;
+  PackedUnit& into_;
   Move move_;
+  size_t at_ = 0;
 };
 
 // A model lists its weights in the same order each time.
-class HostWeights::Restorer : public nn::WeightVisitor {
+class PackedUnit::Attacher : public nn::WeightVisitor {
  public:
-  Restorer(Backend& backend, const HostWeights& from)
-      : from_(from), move_([this, &backend](const Buffer& host) -> Buffer {
-          if (!host) return {};
-          try {
-            Buffer to = backend.allocate(host.bytes());
-            last_ = backend.prefetch(to.data(), host.data(), host.bytes());
-            return to;
-          } catch (...) {
-            backend.wait(last_);  // before unfinished copies are released
-            throw;
-          }
+  Attacher(const PackedUnit& from, std::byte* at)
+      : from_(from), move_([&from, at](const Buffer& kept) -> Buffer {
+          if (!kept) return {};
+          return borrowed(at + (kept.data() - from.data()), kept.bytes());
         }) {}
 
   void linear(nn::Linear& into, const nn::LinearSpec&) override {
@@ -124,38 +134,31 @@ class HostWeights::Restorer : public nn::WeightVisitor {
     into = moved(from_.tables_.at(table_++), move_);
   }
 
-  Transfer last() const { return last_; }
-
  private:
-  const HostWeights& from_;
+  const PackedUnit& from_;
   Move move_;
-  Transfer last_;
   size_t linear_ = 0, conv_ = 0, vector_ = 0, table_ = 0;
 };
 
-void HostWeights::keep(Backend& backend, const Visit& visit) {
-  *this = {};
-  Keeper keeper(backend, *this);
-  visit(keeper);
-  kept_ = true;
-}
-
-void HostWeights::restore(Backend& backend, const Visit& visit) const {
-  check(kept_, "host weights: nothing was kept");
-  Restorer restorer(backend, *this);
-  visit(restorer);
-  backend.wait(restorer.last());
-}
-
-uint64_t HostWeights::bytes() const {
-  uint64_t bytes = 0;
-  for (const nn::Linear& linear : linears_) {
-    for (const nn::LinearPart& part : linear.parts) bytes += bytes_in(part);
-  }
-  for (const nn::Conv& conv : convs_) bytes += bytes_in(conv.matrix);
-  for (const nn::Vector& vector : vectors_) bytes += vector.memory.bytes();
-  for (const nn::Table& table : tables_) bytes += table.memory.bytes();
+size_t PackedUnit::bytes_of(const Visit& visit) {
+  size_t bytes = 0;
+  EachBuffer sum([&bytes](const Buffer& buffer) -> Buffer {
+    bytes += place_bytes(buffer);
+    return {};
+  });
+  visit(sum);
   return bytes;
+}
+
+PackedUnit::PackedUnit(const Visit& visit, Buffer memory, const Copy& copy)
+    : memory_(std::move(memory)) {
+  Keeper keeper(*this, copy);
+  visit(keeper);
+}
+
+void PackedUnit::attach(const Visit& visit, std::byte* at) const {
+  Attacher attacher(*this, at);
+  visit(attacher);
 }
 
 }  // namespace octet::engine

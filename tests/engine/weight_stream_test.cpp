@@ -1,0 +1,48 @@
+// Weights that come and go while networks run.
+#include "engine/weight_stream.h"
+
+#include "cpu/cpu_backend.h"
+#include "engine/streamed_run.h"
+#include "formats/error_message.h"
+#include "ref/ref_backend.h"
+
+namespace octet::test {
+namespace {
+
+TEST(WeightStream, GivesTheBitsOfWeightsThatStay) {
+  expect_streamed_velocities_right(*make_cpu_backend({.threads = 2}), /*launched=*/false);
+}
+
+// Unless all have a buffer of their own: then each comes once.
+TEST(WeightStream, SendsEachUnitOnceForEachPass) {
+  const auto backend = make_ref_backend();
+  const auto three_wait = [](size_t, int64_t unit) {
+    return unit == 1 || unit == 3 || unit == 5 ? Residency::host : Residency::device;
+  };
+  StreamedNetworks few(*backend, three_wait, 6), many(*backend, three_wait, 3);
+  few.open();
+  many.open();
+  for (const int64_t at : {0, 1, 2}) {
+    few.step(at);
+    many.step(at);
+  }
+  // Six equal blocks in each of three steps, and two that are ahead.
+  EXPECT_GT(few.stream.sent_bytes(), 0u);
+  EXPECT_EQ(6 * many.stream.sent_bytes(), 20 * few.stream.sent_bytes());
+}
+
+TEST(WeightStream, SaysWhatDoesNotFitItsBuffers) {
+  const auto backend = make_ref_backend();
+  nn::Context ctx{*backend, DType::f32};
+  ideogram4::Transformer network(small_dit(2, 96), /*conditional=*/false);
+  engine::PartStore store(network, ctx, Residency::host);
+  store.rules().random = 1;
+  store.load();
+  engine::WeightStream stream(*backend, 2, 1000);
+  engine::PartStore* const stores[] = {&store};
+  EXPECT_ERROR_WITH(stream.open(stores), "bytes, and its place has 1000");
+  EXPECT_FALSE(stream.is_open());
+}
+
+}  // namespace
+}  // namespace octet::test
