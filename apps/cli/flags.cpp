@@ -233,7 +233,7 @@ void add_image_size(CLI::App& command, int& width, int& height) {
 
 void add_shapes(CLI::App& command, std::string& text) {
   add_value(command, "--shapes", "SHAPES", text,
-            "m,n,k[;m,n,k...] or " + model_shapes("<pixels>[,<pixels>...]"))
+            "m,n,k[;m,n,k...] or " + model_shapes("<pixels>[+<text tokens>][,...]"))
       ->capture_default_str();
 }
 

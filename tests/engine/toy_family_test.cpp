@@ -249,6 +249,13 @@ TEST_F(ToyFamily, ItIsMeasuredUnderItsName) {
   EXPECT_EQ(list_presets("toy").front().steps, 3);
   const auto shapes = parse_shapes("toy@16");
   ASSERT_EQ(shapes.size(), size_t{kLinears});
+  const auto with_text = parse_shapes("toy@16,16+7");
+  ASSERT_EQ(with_text.size(), size_t{2 * kLinears});
+  EXPECT_EQ(with_text.front().m, 16);
+  EXPECT_EQ(with_text.back().m, 16 + 7);
+  for (const char* wrong : {"toy@16+", "toy@16+0", "toy@16+7+7", "toy@+7", "toy@16+99999999"}) {
+    EXPECT_THROW(parse_shapes(wrong), Error) << wrong;
+  }
   EXPECT_EQ(shapes.front().m, 16);
   EXPECT_EQ(shapes.front().n, 3 * ToyShape::kHidden);
   StepBenchRequest asked;

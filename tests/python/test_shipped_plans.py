@@ -75,3 +75,7 @@ def test_what_octet_tune_did_not_write_is_refused(ship_plans, plan_file, tmp_pat
     damaged.write_text("{")
     assert "damaged.json" in ship_plans("measured", damaged, "d", "c", ok=False)
     assert "usage" in ship_plans("guessed", ok=False)
+
+
+def test_only_a_device_with_a_choice_is_tuned(ship_plans):
+    assert "was not measured" in ship_plans("tune", "cpu", ok=False)

@@ -1,12 +1,15 @@
 // Writes the plans that come with the program, src/tune/shipped/*.json, to the standard output:
 //   ship_plans predicted DATE COMMIT             all cards, by the model in measure/predict
+//   ship_plans tune DEVICE                       nothing; fills the device's plan file
 //   ship_plans measured PLAN_FILE DATE COMMIT    what is shipped as measured, with one more card;
 //                                                build it in, then write the predicted ones again
-// PLAN_FILE: as `octet tune` leaves it in an OCTET_CACHE_DIR that was empty before.
+// PLAN_FILE: as `ship_plans tune` or `octet tune` leaves it in an OCTET_CACHE_DIR that was empty.
 #include <iostream>
 #include <set>
 
+#include "backend/gemm_tuning.h"
 #include "base/error.h"
+#include "devices/select.h"
 #include "formats/json.h"
 #include "measure/predict/calibration.h"
 #include "measure/predict/step.h"
@@ -130,15 +133,26 @@ ShippedCard measured_card(const std::string& path, const std::string& date,
   return card;
 }
 
+void tune_shipped(const std::string& device) {
+  const auto backend = select_backend({.device = device, .tune = Tuning::missing});
+  for (const GemmProblem& problem : shipped_problems()) {
+    const GemmPlan plan = backend->tuning().plan_gemm(problem);
+    check(plan.us > 0, "{} was not measured on {}", problem.to_string(), backend->description());
+    std::cerr << fmt::format("{}: {}, {:.1f} us\n", problem.to_string(), plan.kernel, plan.us);
+  }
+  std::cerr << backend->tuning().plan_file() << "\n";
+}
+
 }  // namespace
 
 void ship_plans(const Words& words) {
+  if (words.size() == 2 && words[0] == "tune") return tune_shipped(words[1]);
   std::vector<ShippedCard> cards;
   if (words.size() == 3 && words[0] == "predicted") {
     cards = predicted_cards(words[1], words[2]);
   } else {
     check(words.size() == 4 && words[0] == "measured",
-          "usage: ship_plans predicted DATE COMMIT | ship_plans measured PLAN_FILE DATE COMMIT");
+          "usage: ship_plans predicted DATE COMMIT | tune DEVICE | measured PLAN_FILE DATE COMMIT");
     const ShippedCard added = measured_card(words[1], words[2], words[3]);
     for (const ShippedCard& card : tune::shipped_cards()) {
       if (card.is_measured && card.device != added.device) cards.push_back(card);

@@ -14,15 +14,16 @@ namespace {
 
 constexpr int64_t kLargest = int64_t{1} << 24;  // m and n
 
-// The large linears of one block of its first network, for a square image without text tokens.
-std::vector<GemmShape> shapes_of(const models::Family& family, int64_t pixels) {
+// The large linears of one block of its first network, for a square image and its text.
+std::vector<GemmShape> shapes_of(const models::Family& family, int64_t pixels,
+                                 int64_t text_tokens) {
   const int64_t side = family.sizes.token_side;
   check(pixels > 0 && pixels <= models::kLongestSide && pixels % side == 0,
         "shapes: {}@{}: expected pixels as a multiple of {} up to {}", family.name, pixels, side,
         models::kLongestSide);
   std::vector<GemmShape> shapes;
   for (const nn::LinearSpec& spec : models::block_shape(family).linears) {
-    shapes.push_back(models::shape_of(spec, models::image_tokens(family, pixels)));
+    shapes.push_back(models::shape_of(spec, models::image_tokens(family, pixels) + text_tokens));
   }
   return shapes;
 }
@@ -78,8 +79,15 @@ std::vector<GemmShape> parse_shapes(const std::string& text) try {
           "many",
           i + 1, one_line(text), model);
     if (const models::Family* family = family_in(item)) {
-      for (const std::string& pixels : split(item.substr(item.find('@') + 1), ',')) {
-        const auto more = shapes_of(*family, number(pixels, item));
+      for (const std::string& size : split(item.substr(item.find('@') + 1), ',')) {
+        const auto parts = split(size, '+');
+        check(parts.size() <= 2,
+              "shapes: '{}' in '{}' is neither a size nor one with '+' and text tokens",
+              one_line(size), one_line(item));
+        const int64_t text_tokens = parts.size() == 2 ? number(parts[1], item) : 0;
+        check(text_tokens <= kLargest, "shapes: '{}' in '{}' is too large; m goes up to {}",
+              one_line(size), one_line(item), kLargest);
+        const auto more = shapes_of(*family, number(parts[0], item), text_tokens);
         shapes.insert(shapes.end(), more.begin(), more.end());
       }
       continue;
