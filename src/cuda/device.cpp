@@ -72,8 +72,10 @@ Device::Device(int index, cudaStream_t stream, uint64_t memory_limit)
       if (memory_limit > 0) {
         limit_.unavailable = of_context(before);
         // The driver itself refuses more, also to a pool that is in pieces.
-        constexpr size_t kLeast = size_t{32} << 20;  // 0 would be no limit
-        properties.maxSize = std::max(static_cast<size_t>(limit_.usable()), kLeast);
+        // It rounds up to its own pieces.
+        constexpr size_t kPiece = size_t{32} << 20;
+        properties.maxSize =
+            std::max(static_cast<size_t>(limit_.usable()) / kPiece * kPiece, kPiece);
       }
       check_cuda(cudaMemPoolCreate(&pool_, &properties), "making a memory pool");
       uint64_t keep = UINT64_MAX;

@@ -37,7 +37,7 @@ class Device : public std::enable_shared_from_this<Device> {
  public:
   // `stream`: the caller's, or null for one of its own.
   // `memory_limit`: bytes that this process may take of the device, 0: all.
-  Device(int index, cudaStream_t stream, uint64_t memory_limit);
+  Device(int index, cudaStream_t stream, uint64_t memory_limit = 0);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;

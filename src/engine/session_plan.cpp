@@ -160,7 +160,9 @@ MemoryAtHand Session::memory_for(const Denoiser& device, uint64_t free, uint64_t
 void Session::add_stream(Denoiser& device, const DevicePlan& plan) {
   device.stream.reset();
   if (plan.buffers == 0 || keeps_data_on_host(device.backend())) return;
-  device.stream = std::make_unique<WeightStream>(device.backend(), plan.buffers, plan.buffer_bytes);
+  constexpr uint64_t kBetweenTensors = uint64_t{64} << 10;  // their places begin at multiples
+  device.stream = std::make_unique<WeightStream>(device.backend(), plan.buffers,
+                                                 plan.buffer_bytes + kBetweenTensors);
 }
 
 void Session::check_budget(const Denoiser& device, const DevicePlan& plan, uint64_t free) const {
