@@ -201,9 +201,8 @@ class Backend {
 
   // Between two steps of a picture, when nothing else is to be done: may spend this many seconds on
   // work that makes later steps faster and changes no result, such as measuring kernels. Over time
-  // it takes no more than it is given. `memory_limit`: of all that the backend takes; 0: what is
-  // free.
-  virtual void refine(double /*seconds*/, uint64_t /*memory_limit*/) {}
+  // it takes no more than it is given, and no memory that is not free.
+  virtual void refine(double /*seconds*/) {}
 
   // Work that is to run several times, on the same views: a forward pass whose weights are there.
   // It releases what it allocates, and does the same each time. The first run calls it; later ones

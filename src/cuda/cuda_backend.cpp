@@ -104,9 +104,9 @@ class CudaBackend final : public Backend, private GemmTuning {
     }
     before_last->record(stream());
   }
-  void refine(double seconds, uint64_t memory_limit) override {
+  void refine(double seconds) override {
     const Active active(traits().index);
-    chooser_.refine(seconds, memory_limit);
+    chooser_.refine(seconds);
   }
   size_t mark() override { return marks_.mark(); }
   double microseconds_between(size_t begin, size_t end) override {

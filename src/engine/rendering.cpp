@@ -166,9 +166,7 @@ void Rendering::on_step(int image, const SamplerStep& step) {
 void Rendering::refine(const SamplerStep& step) {
   constexpr double kShareOfStep = 0.02;
   const double seconds = kShareOfStep * step.seconds / static_cast<double>(session_.device_count());
-  for (const auto& backend : session_.backends()) {
-    backend->refine(seconds, session_.options().model.max_memory);
-  }
+  for (const auto& backend : session_.backends()) backend->refine(seconds);
 }
 
 void Rendering::encode_upcoming() {

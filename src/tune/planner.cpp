@@ -27,7 +27,7 @@ void check_any(const GemmProblem& problem, const std::vector<Candidate>& candida
   check(!candidates.empty(), "gemm: no kernel of this backend fits {}", problem.to_string());
 }
 
-GemmPlan plan_of(TunerResult result) {
+GemmPlan plan_from_trial(TunerResult result) {
   GemmPlan plan;
   plan.kernel = std::move(result.winner);
   plan.source = GemmPlan::Source::tuned;
@@ -139,7 +139,7 @@ std::optional<GemmPlan> Planner::tuned(const GemmProblem& problem,
     explain("out of memory");
     return std::nullopt;
   }
-  GemmPlan plan = plan_of(std::move(result));
+  GemmPlan plan = plan_from_trial(std::move(result));
   cache_.store(problem, plan);
   return plan;
 }
@@ -153,7 +153,7 @@ void Planner::learn(const GemmProblem& problem, const std::vector<Candidate>& ca
     plans_[problem] = *std::move(known);
     return;
   }
-  GemmPlan& plan = plans_[problem] = plan_of(std::move(result));
+  GemmPlan& plan = plans_[problem] = plan_from_trial(std::move(result));
   cache_.store(problem, plan);
 }
 

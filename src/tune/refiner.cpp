@@ -32,7 +32,7 @@ TunerOptions between_steps() {
 // way takes it for a run that failed.
 struct NotMeasuredYet {};
 
-double operations_of(const GemmProblem& problem) {
+double work_of(const GemmProblem& problem) {
   return static_cast<double>(problem.m) * static_cast<double>(problem.n) *
          static_cast<double>(problem.k);
 }
@@ -54,7 +54,7 @@ void Refiner::add(const GemmProblem& problem, std::vector<Candidate> candidates)
   const auto begin =
       tasks_.empty() || tasks_.front().times.empty() ? tasks_.begin() : std::next(tasks_.begin());
   const auto smaller = std::find_if(begin, tasks_.end(), [&](const Task& other) {
-    return operations_of(other.problem) < operations_of(problem);
+    return work_of(other.problem) < work_of(problem);
   });
   tasks_.insert(smaller, std::move(task));
 }

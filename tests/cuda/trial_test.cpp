@@ -11,7 +11,7 @@ namespace {
 class GemmTrial : public OnGpu {};
 
 TEST_F(GemmTrial, MeasuresEachKernelAloneAndUnderLoad) {
-  const auto device = std::make_shared<cuda::Device>(0, nullptr);
+  const auto device = std::make_shared<cuda::Device>(0, nullptr, 0);
   cuda::GemmLauncher launcher(*device);
   for (const Fusion fusion : {Fusion::none, Fusion::swiglu}) {
     GemmProblem problem;

@@ -121,22 +121,16 @@ const GemmPlan& GemmChooser::plan_at_once(const GemmProblem& problem,
   return plan;
 }
 
-void GemmChooser::refine(double seconds, uint64_t memory_limit) {
+void GemmChooser::refine(double seconds) {
   if (!refiner_.has_work() || device_->caller() != nullptr) return;
   refiner_.run(
       seconds,
-      [&](const GemmProblem& problem) {
-        return begin_short_trial(device_, problem, spare_bytes(memory_limit));
+      [this](const GemmProblem& problem) {
+        // Half of what is free: others take memory, too, and a picture is decoded later.
+        return begin_short_trial(device_, problem, device_->free_memory() / 2);
       },
       [this](tune::Refiner::Result result) { learn(std::move(result)); });
-}
-
-// Half of what is free: other programs take memory, too, and a picture is decoded later.
-uint64_t GemmChooser::spare_bytes(uint64_t memory_limit) const {
-  const uint64_t spare = device_->free_memory() / 2;
-  if (memory_limit == 0) return spare;
-  const uint64_t used = device_->memory().used;
-  return std::min(spare, memory_limit - std::min(memory_limit, used));
+  if (!refiner_.has_work()) device_->give_back_unused();  // that was all: others may need it
 }
 
 // Work that was recorded keeps its kernels. All have the same bits, so it does not matter whether a

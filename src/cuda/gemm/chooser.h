@@ -28,7 +28,7 @@ class GemmChooser {
   GemmPlan plan(const GemmProblem& problem);
 
   // See Backend::refine().
-  void refine(double seconds, uint64_t memory_limit);
+  void refine(double seconds);
 
   bool is_forced() const { return forced_ != nullptr; }
   tune::Planner& planner() { return planner_; }
@@ -38,7 +38,6 @@ class GemmChooser {
   // What is known now; the rest is for refine().
   const GemmPlan& plan_at_once(const GemmProblem& problem, std::vector<tune::Candidate> candidates);
   void learn(tune::Refiner::Result result);
-  uint64_t spare_bytes(uint64_t memory_limit) const;
   const GemmPlan* adopted_plan(const GemmProblem& problem,
                                const std::vector<tune::Candidate>& candidates);
   const GemmCandidate& choose_by_plan(const GemmProblem& problem);

@@ -23,8 +23,17 @@ constexpr int kMostLaunches = 16;
 struct Surroundings {
   CublasLt* library = nullptr;  // null: no unquantized product
   bool has_seconds = true;      // else moments between other work, which goes on in the same memory
-  uint64_t most_bytes = UINT64_MAX;
+  int64_t most_sets = kMostSets;
 };
+
+int64_t activation_bytes(const GemmProblem& problem) { return problem.m * round_up(problem.k, 16); }
+int64_t output_bytes(const GemmProblem& problem) {
+  return problem.m * output_columns(problem.fusion, problem.n) * bits_of(problem.out) / 8;
+}
+// Of what the INT8 kernels read and write.
+int64_t set_bytes(const GemmProblem& problem) {
+  return activation_bytes(problem) + packed_bytes(problem.n, problem.k) + output_bytes(problem);
+}
 
 struct Set {
   Buffer a;               // I8 [m, k]
@@ -43,12 +52,6 @@ class Operands {
         library_(has.library),
         problem_(problem),
         has_seconds_(has.has_seconds) {
-    const int64_t bytes = a_bytes() + packed_bytes(problem.n, problem.k) + out_bytes();
-    const auto fitting = static_cast<int64_t>(has.most_bytes / static_cast<uint64_t>(bytes));
-    if (fitting == 0) {
-      throw OutOfMemory(
-          sentence("its operands take {} bytes, and {} may be taken", bytes, has.most_bytes));
-    }
     const int64_t longest = std::max(problem.m, problem.n);
     const std::vector<float> ones(static_cast<size_t>(longest), 0.01f);
     scales_ = device_->allocate(ones.size() * sizeof(float));
@@ -59,8 +62,8 @@ class Operands {
     // Assumes 1000 TOPS, and at least 3 us: only the number of launches depends on it.
     const double expected_us = std::max(3.0, operations * 1e-9);
     launches_ = std::clamp(static_cast<int>(kRunMicroseconds / expected_us), 1, kMostLaunches);
-    const int64_t sets = std::clamp<int64_t>(2 * device_->traits().l2_bytes / bytes + 1, 1,
-                                             std::min(kMostSets, fitting));
+    const int64_t sets = std::clamp<int64_t>(
+        2 * device_->traits().l2_bytes / set_bytes(problem) + 1, 1, has.most_sets);
     for (int64_t i = 0; i < sets; ++i) sets_.push_back(make_set(static_cast<uint64_t>(i)));
   }
 
@@ -110,9 +113,7 @@ class Operands {
   static const GemmCandidate* candidate_named(const std::string& name) {
     return name == kUnquantized || name == kQuantize ? nullptr : &find_candidate(name);
   }
-  int64_t a_bytes() const { return problem_.m * round_up(problem_.k, 16); }
   int64_t out_columns() const { return output_columns(problem_.fusion, problem_.n); }
-  int64_t out_bytes() const { return problem_.m * out_columns() * bits_of(problem_.out) / 8; }
   TensorView rows(const Buffer& buffer, DType dtype, int64_t count, int64_t columns) const {
     return TensorView(buffer.data(), dtype, {count, columns});
   }
@@ -136,9 +137,9 @@ class Operands {
       return buffer;
     };
     Set set;
-    set.a = random(a_bytes(), 0);
+    set.a = random(activation_bytes(problem_), 0);
     set.w = random(packed_bytes(n, k), 1);
-    set.out = device_->allocate(static_cast<size_t>(out_bytes()));
+    set.out = device_->allocate(static_cast<size_t>(output_bytes(problem_)));
     if (!has_seconds_) return set;  // nothing but kernels is measured
     set.bf16_a = device_->allocate(bytes_of(DType::bf16, {m, k}));
     const int multiprocessors = device_->traits().multiprocessors;
@@ -212,10 +213,23 @@ tune::Trial begin_trial(const std::shared_ptr<Device>& device, GemmLauncher& lau
 tune::Trial begin_short_trial(const std::shared_ptr<Device>& device, const GemmProblem& problem,
                               uint64_t most_bytes) {
   const Active active(device->traits().index);
+  // Partial sums of tiles that are shared: at most two of each worker, below 64 MB on all GPUs.
+  constexpr uint64_t kWorkspaceBytes = uint64_t{64} << 20;
+  const auto bytes = static_cast<uint64_t>(set_bytes(problem));
+  const uint64_t sets = most_bytes < kWorkspaceBytes
+                            ? 0
+                            : (most_bytes - kWorkspaceBytes) / std::max(bytes, uint64_t{1});
+  if (sets == 0) {
+    throw OutOfMemory(
+        sentence("its operands take {} bytes beside {} of workspace, expected at most {}", bytes,
+                 kWorkspaceBytes, most_bytes));
+  }
   // Of its own, so that no workspace grows that recorded work uses.
   auto launcher = std::make_shared<GemmLauncher>(*device, /*records=*/false);
   auto operands = std::make_shared<Operands>(
-      device, *launcher, problem, Surroundings{.has_seconds = false, .most_bytes = most_bytes});
+      device, *launcher, problem,
+      Surroundings{.has_seconds = false,
+                   .most_sets = static_cast<int64_t>(std::min<uint64_t>(sets, kMostSets))});
   tune::Trial trial;
   trial.measure = [launcher, operands, index = device->traits().index](const std::string& name,
                                                                        int turn) {
