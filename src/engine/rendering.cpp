@@ -7,8 +7,10 @@
 #include <tuple>
 #include <utility>
 
+#include "backend/host_backend.h"
 #include "base/error.h"
 #include "base/invalid_request.h"
+#include "base/out_of_memory.h"
 #include "engine/noise.h"
 #include "engine/pixels.h"
 #include "engine/residency.h"
@@ -44,7 +46,7 @@ RenderReport Rendering::run() {
   };
   std::exception_ptr interruption;
   try {
-    branches_.prepare(encode_texts(), callbacks_.progress);
+    prepare(encode_texts());
     report_.load_s = seconds_since() - report_.text_s;
     try {
       denoise();
@@ -81,6 +83,20 @@ RenderReport Rendering::run() {
   } catch (const Cancelled&) {
     throw stopped();
   }
+}
+
+// Another program may have taken memory since the plan was made: then more of the model stays with
+// the host.
+void Rendering::prepare(const BranchTexts& texts) try {
+  branches_.prepare(texts, callbacks_.progress);
+} catch (const OutOfMemory& error) {
+  branches_.end();
+  if (!session_.gives_way()) throw;
+  report_.places = text_of(session_.plan());
+  report_.warnings.push_back(
+      sentence("there was less free memory than when the model was opened ({}); now: {}",
+               error.sentence(), report_.places));
+  branches_.prepare(texts, callbacks_.progress);
 }
 
 void Rendering::end_use() {
@@ -144,9 +160,21 @@ void Rendering::denoise() {
 
 // Next to the networks. If there is no room, pictures wait until the networks are released.
 bool Rendering::has_room_to_decode() const {
-  if (!session_.decoder().stays()) return false;
-  return free_for_work(session_.backend()) > static_cast<double>(models::decoding_bytes(
-                                                 *session_.model().decoder, job_.grid, ctx_.dtype));
+  return session_.decoder().stays() && image_bound() == 0;
+}
+
+// What is there for images, where it is less than the whole takes; else 0.
+uint64_t Rendering::image_bound() const {
+  const models::Decoder& decoder = *session_.model().decoder;
+  const Backend& backend = session_.backend();
+  double free = free_for_work(backend, session_.options().model.max_memory);
+  if (!keeps_data_on_host(backend)) free -= static_cast<double>(models::kOpsBytes);
+  if (!session_.decoder().is_loaded()) {
+    free -= static_cast<double>(session_.plan().back().bytes);
+  }
+  if (free > static_cast<double>(decoder.image_bytes(job_.grid, ctx_.dtype))) return 0;
+  return std::max(decoder.least_image_bytes(job_.grid, ctx_.dtype),
+                  static_cast<uint64_t>(std::max(free, 0.0)));
 }
 
 void Rendering::on_step(int image, const SamplerStep& step) {
@@ -254,6 +282,7 @@ void Rendering::decode_waiting() {
 void Rendering::decode(int index, const std::function<void(double)>& progress) {
   const double begun = watch_.microseconds();
   decoding_failed_ = true;  // until it has succeeded
+  ctx_.image_bytes = image_bound();
   session_.load(session_.decoder(), {});
   std::vector<float>& latent = latents_[static_cast<size_t>(index)];
   RenderedImage image;

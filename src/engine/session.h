@@ -104,6 +104,9 @@ class Session {
   // Plans again for a job that takes more than the session was planned for, if its memory is
   // bounded; what was loaded is released then.
   void fit(const Job& job);
+  // After memory has run out: plans again with what is free now, which may be less than when the
+  // model was opened. Whether that changes anything.
+  bool gives_way();
 
   // A job of another session is refused.
   RenderReport render(const Job& job, const SessionCallbacks& callbacks);
@@ -136,6 +139,7 @@ class Session {
   // Of WorkBytes, for the devices. Parts are asked while none of their weights is loaded.
   void count_work();
   void make_plan(const models::Extent& extent);
+  void plan_again(const models::Extent& extent);
   models::RunAs text_as() const;
   models::RunAs networks_as() const;
   std::vector<PartNeed> needs_of(const Denoiser& device, const models::RunAs& networks);

@@ -122,13 +122,26 @@ void Session::fit(const Job& job) {
                  std::max(larger.grid.width, extent.grid.width)};
   larger.text_tokens = std::max(larger.text_tokens, extent.text_tokens);
   larger.steps = std::max(larger.steps, extent.steps);
+  plan_again(larger);
+}
+
+void Session::plan_again(const models::Extent& extent) {
   for (const auto& device : denoisers_) {
     device->preparations.forget();
     device->stream.reset();
   }
   for_each_network([](PartStore& store) { store.drop(); });
-  make_plan(larger);
+  text_->drop();
+  decoder_->drop();
+  for (const auto& backend : backends_) backend->trim_memory();
+  make_plan(extent);
   merge(loras_);
+}
+
+bool Session::gives_way() {
+  const std::string before = text_of(plan_);
+  plan_again(models::Extent(denoisers_.front()->planned));
+  return text_of(plan_) != before;
 }
 
 // Bytes of a device's memory that this session may use.
@@ -150,8 +163,8 @@ MemoryAtHand Session::memory_for(const Denoiser& device, uint64_t free, uint64_t
                       .shared = keeps_data_on_host(device.backend()),
                       .work = device.work.of_steps(extent)};
   if (is_first && !options_.once) {
-    memory.other_work = std::max(device.work.of_text(extent.text_tokens),
-                                 device.work.of_decoding(extent, /*alone=*/false));
+    memory.other_work =
+        std::max(device.work.of_text(extent.text_tokens), device.work.least_of_decoding(extent));
   }
   return memory;
 }

@@ -12,12 +12,7 @@ namespace {
 
 // A budget counts here as well: the job that runs is not to exceed it for the sake of the next.
 bool has_room(Session& session, const PromptCache::Tokens& tokens) {
-  double free = free_for_work(session.backend());
-  const uint64_t budget = session.options().model.max_memory;
-  if (budget > 0) {
-    const auto used = static_cast<double>(session.backend().memory().used);
-    free = std::min(free, static_cast<double>(budget) - used);
-  }
+  const double free = free_for_work(session.backend(), session.options().model.max_memory);
   return free > static_cast<double>(session.work_bytes().of_text(std::ssize(tokens)));
 }
 

@@ -18,6 +18,12 @@ double free_for_work(const Backend& backend) {
   return at_hand ? static_cast<double>(*at_hand) : free_memory().value_or(FreeMemory{}).bytes;
 }
 
+double free_for_work(const Backend& backend, uint64_t budget) {
+  const double free = free_for_work(backend);
+  if (budget == 0 || backend.memory_limit().bytes > 0) return free;
+  return std::min(free, static_cast<double>(budget) - static_cast<double>(backend.memory().used));
+}
+
 double WorkBytes::Growth::at(const models::Extent& extent) const {
   return base + per_token * static_cast<double>(extent.grid.tokens()) +
          per_text_token * static_cast<double>(extent.text_tokens) +
@@ -51,7 +57,7 @@ WorkBytes::WorkBytes(const models::Model& model, std::span<models::Network* cons
   extents[2].text_tokens = kTextTokens / 2;
   extents[3].steps = kSteps / 2;
 
-  std::array<uint64_t, 4> denoising{}, passes{}, encoding{}, decoding{}, decoding_alone{};
+  std::array<uint64_t, 4> denoising{}, passes{}, encoding{}, decoding{}, least_decoding{};
   for (size_t i = 0; i < extents.size(); ++i) {
     const models::Extent& extent = extents[i];
     const models::DenoisingBytes step = models::denoising_bytes(networks, extent, how);
@@ -60,11 +66,12 @@ WorkBytes::WorkBytes(const models::Model& model, std::span<models::Network* cons
     if (!text) continue;
     encoding[i] = models::encoding_bytes(*model.text_encoder, extent.text_tokens, *text);
     // Beside what is kept of the prompt and the schedule.
-    decoding_alone[i] = model.decoder->image_bytes(extent.grid, how.dtype) + of_ops_;
-    decoding[i] = step.all() - step.work + decoding_alone[i];
+    const uint64_t beside = step.all() - step.work + of_ops_;
+    decoding[i] = beside + model.decoder->image_bytes(extent.grid, how.dtype);
+    least_decoding[i] = beside + model.decoder->least_image_bytes(extent.grid, how.dtype);
   }
   passes_ = growth_of(extents, passes);
-  decoding_alone_ = growth_of(extents, decoding_alone);
+  least_decoding_ = growth_of(extents, least_decoding);
   denoising_ = growth_of(extents, denoising);
   encoding_ = growth_of(extents, encoding);
   decoding_ = growth_of(extents, decoding);
@@ -83,13 +90,13 @@ uint64_t WorkBytes::of_pass(const models::Extent& extent) const {
   return static_cast<uint64_t>(static_cast<double>(extent.batch) * passes_.at(extent));
 }
 
-uint64_t WorkBytes::of_decoding(const models::Extent& extent, bool alone) const {
-  return static_cast<uint64_t>((alone ? decoding_alone_ : decoding_).at(extent));
+uint64_t WorkBytes::least_of_decoding(const models::Extent& extent) const {
+  return static_cast<uint64_t>(least_decoding_.at(extent));
 }
 
 uint64_t WorkBytes::of(const models::Extent& extent) const {
   return std::max({of_steps(extent), static_cast<uint64_t>(encoding_.at(extent)) + of_ops_,
-                   of_decoding(extent, /*alone=*/false)});
+                   static_cast<uint64_t>(decoding_.at(extent))});
 }
 
 }  // namespace octet::engine

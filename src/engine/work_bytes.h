@@ -15,6 +15,8 @@ namespace octet::engine {
 
 // What a device has for it, or the host that is one.
 double free_for_work(const Backend& backend);
+// The same within a budget of bytes; 0: none. Devices with a limit of their own keep it themselves.
+double free_for_work(const Backend& backend, uint64_t budget);
 
 class WorkBytes {
  public:
@@ -32,8 +34,8 @@ class WorkBytes {
   uint64_t of_pass(const models::Extent& extent) const;
   // Of encoding a text.
   uint64_t of_text(int64_t tokens) const;
-  // Of decoding, with what is kept of the prompt and the schedule, or alone.
-  uint64_t of_decoding(const models::Extent& extent, bool alone) const;
+  // The least that decoding takes, with what is kept of the prompt and the schedule.
+  uint64_t least_of_decoding(const models::Extent& extent) const;
   // A picture of 1024 x 1024 pixels.
   const models::Extent& usual_extent() const { return usual_; }
   uint64_t usual() const { return of(usual_); }
@@ -48,7 +50,7 @@ class WorkBytes {
   static Growth growth_of(const std::array<models::Extent, 4>& extents,
                           const std::array<uint64_t, 4>& bytes);
 
-  Growth denoising_, passes_, encoding_, decoding_, decoding_alone_;
+  Growth denoising_, passes_, encoding_, decoding_, least_decoding_;
   models::Extent usual_;
   uint64_t of_ops_ = 0;
 };
