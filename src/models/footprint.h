@@ -24,6 +24,7 @@ struct RunAs {
   // Of these, those that are in floating point nevertheless; empty: none.
   std::function<bool(const nn::LinearSpec&)> floating = {};
   nn::AttentionScores scores = nn::AttentionScores::floating;
+  int64_t rows_at_once = 0;  // of a network
 };
 
 // Parts on a device that only counts. They have weights of its memory as long as this lives, and
@@ -31,7 +32,11 @@ struct RunAs {
 class CountedRun {
  public:
   explicit CountedRun(const RunAs& how)
-      : how_(how), ctx_{.backend = device_, .dtype = how.dtype, .scores = how.scores} {}
+      : how_(how),
+        ctx_{.backend = device_,
+             .dtype = how.dtype,
+             .scores = how.scores,
+             .rows_at_once = how.rows_at_once} {}
   ~CountedRun() {
     for (Part* part : parts_) part->release_all();
   }

@@ -1,6 +1,8 @@
 #include "nn/attention.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -68,6 +70,19 @@ struct ValueCodes {
   }
 };
 
+// `args` without its queries; q_scales: theirs, or no data.
+void attend(Context& ctx, AttentionArgs args, const TensorView& q, const TensorView& q_scales,
+            const TakeRows& take) {
+  for_some_rows(ctx, q.shape[0], [&](int64_t row, int64_t count) {
+    Matrix mixed = ctx.matrix(count, q.shape[1]);
+    args.q = rows_of(q, row, count);
+    if (q_scales.data != nullptr) args.q_scales = columns_of(q_scales, row, count);
+    args.out = mixed;
+    ctx.backend.attention(args);
+    take(row, std::move(mixed));
+  });
+}
+
 }  // namespace
 
 AttentionScores scores_for(AttentionMode mode) {
@@ -93,16 +108,28 @@ AttentionMode mode_of(AttentionScores scores) {
   fail("attention: unknown scores {}", static_cast<int>(scores));
 }
 
-Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv,
-                      const AttentionHeads& heads, int64_t first) {
-  const int64_t rows = x.row_count();
+Matrix self_attention(Context& ctx, Operand x, const Linear& qkv, const AttentionHeads& heads,
+                      int64_t first) {
+  Context whole = ctx;
+  whole.rows_at_once = 0;
+  std::optional<Matrix> all;
+  self_attention_by_rows(
+      whole, x.row_count(), [&](int64_t, int64_t) { return std::move(x); }, qkv, heads, first,
+      [&](int64_t, Matrix mixed) { all = std::move(mixed); });
+  return *std::move(all);
+}
+
+void self_attention_by_rows(Context& ctx, int64_t rows, const MakeRows& make, const Linear& qkv,
+                            const AttentionHeads& heads, int64_t first, const TakeRows& take) {
   const int64_t q_columns = heads.q_heads * heads.head_dim();
   const int64_t k_columns = heads.k_heads * heads.head_dim();
-  const Matrix all = linear(ctx, x, qkv);
+  const Matrix all = ctx.matrix(rows, qkv.n);
+  for_some_rows(ctx, rows, [&](int64_t row, int64_t count) {
+    linear_into(ctx, make(row, count), qkv, rows_of(all, row, count));
+  });
   const TensorView q = rows_of(columns_of(all, 0, q_columns), first, rows - first);
   const TensorView k = columns_of(all, q_columns, k_columns);
   const TensorView v = columns_of(all, q_columns + k_columns, k_columns);
-  Matrix mixed = ctx.matrix(rows - first, q_columns);
   // Both at once; the rows of q before the first cost less than a second call. (In the epilogue of
   // the linear, which needs a tile of whole heads there, it cost the H200 5 ms of a step and saved
   // 3.)
@@ -114,37 +141,29 @@ Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv,
                               .sin = heads.sin,
                               .second_heads = heads.k_heads,
                               .second_weight = heads.k_weight};
-  if (ctx.scores != AttentionScores::floating) {
-    const bool full = ctx.scores == AttentionScores::int8_full;
-    const std::string reason = full
-                                   ? ctx.backend.why_no_int8_values(heads.head_dim(), ctx.dtype)
-                                   : ctx.backend.why_no_int8_attention(heads.head_dim(), ctx.dtype);
-    check_value(reason.empty(), "attention", "`attention`: {}; set it to auto or bf16", reason);
-    const HeadCodes both = quantized(ctx, q_and_k, rotation);
-    const TensorView& codes = both.heads.codes;
-    const TensorView& scales = both.heads.scales;
-    AttentionArgs args{rows_of(columns_of(codes, 0, q_columns), first, rows - first),
-                       columns_of(codes, q_columns, k_columns),
-                       v,
-                       mixed,
-                       heads.q_heads,
-                       heads.k_heads,
-                       false,
-                       columns_of(rows_of(scales, 0, heads.q_heads), first, rows - first),
-                       rows_of(scales, heads.q_heads, heads.k_heads)};
-    if (!full) {
-      ctx.backend.attention(args);
-      return mixed;
-    }
-    const ValueCodes value_codes(ctx, v, heads.k_heads);
-    args.v = value_codes.values.codes;
-    args.v_scales = value_codes.values.scales;
-    ctx.backend.attention(args);
-    return mixed;
+  const AttentionArgs args{.k = k, .v = v, .heads = heads.q_heads, .kv_heads = heads.k_heads};
+  if (ctx.scores == AttentionScores::floating) {
+    ctx.backend.rotate_heads(q_and_k, rotation);
+    return attend(ctx, args, q, {}, take);
   }
-  ctx.backend.rotate_heads(q_and_k, rotation);
-  ctx.backend.attention({q, k, v, mixed, heads.q_heads, heads.k_heads});
-  return mixed;
+  const bool full = ctx.scores == AttentionScores::int8_full;
+  const std::string reason = full ? ctx.backend.why_no_int8_values(heads.head_dim(), ctx.dtype)
+                                  : ctx.backend.why_no_int8_attention(heads.head_dim(), ctx.dtype);
+  check_value(reason.empty(), "attention", "`attention`: {}; set it to auto or bf16", reason);
+  const HeadCodes both = quantized(ctx, q_and_k, rotation);
+  const TensorView& codes = both.heads.codes;
+  const TensorView& scales = both.heads.scales;
+  AttentionArgs coded = args;
+  coded.k = columns_of(codes, q_columns, k_columns);
+  coded.k_scales = rows_of(scales, heads.q_heads, heads.k_heads);
+  std::optional<ValueCodes> values;
+  if (full) {
+    values.emplace(ctx, v, heads.k_heads);
+    coded.v = values->values.codes;
+    coded.v_scales = values->values.scales;
+  }
+  attend(ctx, coded, rows_of(columns_of(codes, 0, q_columns), first, rows - first),
+         columns_of(rows_of(scales, 0, heads.q_heads), first, rows - first), take);
 }
 
 }  // namespace octet::nn

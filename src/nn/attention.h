@@ -1,6 +1,8 @@
 // Attention among the rows of one matrix, as transformers of images have it.
 #pragma once
 
+#include <functional>
+
 #include "nn/linear.h"
 #include "octet/model_options.h"
 
@@ -26,9 +28,16 @@ struct AttentionHeads {
   int64_t head_dim() const { return q_weight.shape[0]; }
 };
 
-// Heads of q, k and v, side by side, are made of x by one linear.
+// Heads of q, k and v, side by side, are made of x by one linear; x is released behind it.
 // -> [rows - first, heads of q]: of the rows from the first on, which look at all.
-Matrix self_attention(Context& ctx, const Operand& x, const Linear& qkv,
-                      const AttentionHeads& heads, int64_t first = 0);
+Matrix self_attention(Context& ctx, Operand x, const Linear& qkv, const AttentionHeads& heads,
+                      int64_t first = 0);
+// The same, ctx.rows_at_once rows at a time: `make` gives the linear's operand for some of them,
+// `take` gets what comes of rows that count from the first. On a GPU another number of rows may get
+// another kernel, which rounds elsewhere; a host gives the same bits.
+using MakeRows = std::function<Operand(int64_t row, int64_t count)>;
+using TakeRows = std::function<void(int64_t row, Matrix mixed)>;
+void self_attention_by_rows(Context& ctx, int64_t rows, const MakeRows& make, const Linear& qkv,
+                            const AttentionHeads& heads, int64_t first, const TakeRows& take);
 
 }  // namespace octet::nn

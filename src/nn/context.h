@@ -4,6 +4,7 @@
 // from a pool in the order of the stream, so a forward function simply declares what it needs.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -49,6 +50,9 @@ struct Context {
   InputTap* tap = nullptr;     // or nobody; asks for linears that are not INT8
   const std::atomic<bool>* stop = nullptr;  // set by another thread to end the work, or nobody
   AttentionScores scores = AttentionScores::floating;  // of the networks
+  // How many rows a network works on at a time where a row does not need the others, to save
+  // memory; 0: all.
+  int64_t rows_at_once = 0;
   // What a decoder may take for images at a time, where the whole is too much; 0: all it wants.
   uint64_t image_bytes = 0;
 
@@ -59,6 +63,17 @@ struct Context {
     return Matrix(backend, dtype, rows, columns);
   }
 };
+
+// Calls run(row, count) for all rows, ctx.rows_at_once at a time; once at least.
+template <class Run>
+void for_some_rows(const Context& ctx, int64_t rows, const Run& run) {
+  const int64_t at_once = ctx.rows_at_once > 0 ? ctx.rows_at_once : std::max<int64_t>(rows, 1);
+  int64_t row = 0;
+  do {
+    run(row, std::min(at_once, rows - row));
+    row += at_once;
+  } while (row < rows);
+}
 
 // Parts of a matrix, as views.
 TensorView rows_of(const TensorView& matrix, int64_t first, int64_t count);

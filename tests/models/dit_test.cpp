@@ -168,6 +168,30 @@ TEST(Residuals, AreAddedWithTheNormThatFollows) {
 }
 
 // Weights of a block are gone when its residual is added.
+// A few rows, a few more than all but one of them, and more than there are: 10 of the sequence, 6
+// of which the last block has.
+TEST(Rows, AFewAtATimeGiveTheSameBits) {
+  for (const bool on_ref : {true, false}) {
+    const auto backend = on_ref ? make_ref_backend() : make_cpu_backend({.threads = 3});
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      for (const bool int8 : {true, false}) {
+        Denoising run(*backend, dtype, int8);
+        nn::Context few = run.ctx;
+        for (const auto scores : {nn::AttentionScores::floating, nn::AttentionScores::int8,
+                                  nn::AttentionScores::int8_full}) {
+          run.ctx.scores = few.scores = scores;
+          const std::vector<float> want = run.velocity_at(run.ctx, 0.3f);
+          for (const int64_t rows : {1, 3, 9, 100}) {
+            few.rows_at_once = rows;
+            EXPECT_EQ(run.velocity_at(few, 0.3f), want)
+                << backend->name() << " " << name_of(dtype) << " " << int8 << " " << rows;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Residuals, NeedNoWeightsOfTheBlockBefore) {
   class Spoiler : public nn::WeightVisitor {
    public:

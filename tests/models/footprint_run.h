@@ -13,7 +13,10 @@ namespace octet::test {
 // calls its ops, those that follow are recorded.
 inline uint64_t denoising_peak(Backend& backend, const std::vector<models::Network*>& networks,
                                const models::Extent& extent, const models::RunAs& how) {
-  nn::Context ctx{.backend = backend, .dtype = how.dtype, .scores = how.scores};
+  nn::Context ctx{.backend = backend,
+                  .dtype = how.dtype,
+                  .scores = how.scores,
+                  .rows_at_once = how.rows_at_once};
   for (models::Network* network : networks) {
     weights::RandomWeights make(backend, {.dtype = how.dtype, .int8 = how.int8});
     network->visit_all(make);

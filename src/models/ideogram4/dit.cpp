@@ -1,8 +1,10 @@
 // The forward pass, in the order of its equations. D: hidden, L: tokens, n of them text.
 #include "models/ideogram4/dit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "nn/attention.h"
@@ -82,20 +84,27 @@ Matrix time_embedding(Context& ctx, const Dit& dit, std::span<const float> times
   return linear(ctx, silu(ctx, linear(ctx, waves, dit.times.time_in)), dit.times.time_out);
 }
 
+nn::AttentionHeads heads_of(const DitConfig& config, const DitBlock& block,
+                            const nn::Rotary& rotary) {
+  return {config.heads,        config.heads, kHeadNormEps, block.norm_q.view(),
+          block.norm_k.view(), rotary.cos,   rotary.sin};
+}
+
 // x [L, D] -> [L - first, D]: of the rows from the first on, which look at all.
-Matrix attention(Context& ctx, const DitConfig& config, const DitBlock& block, const nn::Operand& x,
+Matrix attention(Context& ctx, const DitConfig& config, const DitBlock& block, nn::Operand x,
                  const nn::Rotary& rotary, int64_t first) {
   const Matrix mixed =
-      self_attention(ctx, x, block.qkv,
-                     {config.heads, config.heads, kHeadNormEps, block.norm_q.view(),
-                      block.norm_k.view(), rotary.cos, rotary.sin},
-                     first);
+      self_attention(ctx, std::move(x), block.qkv, heads_of(config, block, rotary), first);
   return linear(ctx, mixed, block.attention_out);
 }
 
-// x [L, D] -> [L, D]
-Matrix feed_forward(Context& ctx, const DitBlock& block, const nn::Operand& x) {
-  return linear(ctx, swiglu(ctx, x, block.gate_up), block.down);
+// x [L, D] -> [L, D]. The widest rows of a step: each is released as soon as it was read.
+Matrix feed_forward(Context& ctx, const DitBlock& block, nn::Operand x) {
+  std::optional<Matrix> wide = swiglu(ctx, x, block.gate_up);
+  x = {};
+  const nn::Operand codes = operand(ctx, *wide, block.down);
+  if (codes.plain() == nullptr) wide.reset();
+  return linear(ctx, codes, block.down);
 }
 
 // A term of h that is not added yet: whoever reads h next does it in the same pass.
@@ -116,6 +125,40 @@ nn::Operand normed_sum(Context& ctx, const TensorView& h, std::optional<Residual
   return made;
 }
 
+// What a block is modulated by.
+struct Modulation {
+  ConstTensorView scale1, gate1, scale2, gate2;
+};
+
+// run_block() for little memory: what a row does not need of others is done for some rows at a
+// time, and added to h at once, so that no residual is left.
+void run_block_by_rows(Context& ctx, const DitConfig& config, const DitBlock& block,
+                       const Matrix& h, const Modulation& by, const nn::Rotary& rotary,
+                       int64_t first, const ConstTensorView& ffn_norm2) {
+  const float eps = config.norm_eps;
+  const TensorView changed = rows_of(h, first, h.row_count() - first);
+  const auto add = [&](int64_t row, const Matrix& x, const RowNorm& norm,
+                       const ConstTensorView& gate) {
+    ctx.backend.add_gated(rows_of(changed, row, x.row_count()), x, norm, gate);
+  };
+  const auto to_qkv = [&](int64_t row, int64_t count) {
+    return normed(ctx, rows_of(h, row, count), rms(block.attention_norm1, eps, by.scale1),
+                  block.qkv);
+  };
+  self_attention_by_rows(ctx, h.row_count(), to_qkv, block.qkv, heads_of(config, block, rotary),
+                         first, [&](int64_t row, Matrix mixed) {
+                           add(row, linear(ctx, mixed, block.attention_out),
+                               rms(block.attention_norm2, eps), by.gate1);
+                         });
+  for_some_rows(ctx, h.row_count() - first, [&](int64_t row, int64_t count) {
+    add(row,
+        feed_forward(ctx, block,
+                     normed(ctx, rows_of(changed, row, count), rms(block.ffn_norm1, eps, by.scale2),
+                            block.gate_up)),
+        {.eps = eps, .weight = ffn_norm2}, by.gate2);
+  });
+}
+
 // h [L, D] in place, its rows from the first on; modulation [1, 4 D]. `residual`: of the block
 // before, then of this one.
 void run_block(Context& ctx, const DitConfig& config, const DitBlock& block, const Matrix& h,
@@ -125,18 +168,21 @@ void run_block(Context& ctx, const DitConfig& config, const DitBlock& block, con
   const TensorView changed = rows_of(h, first, h.row_count() - first);
   const float eps = config.norm_eps;
   const auto chunk = [&](int64_t i) { return vector_of(modulation, i * d, d); };
-  const ConstTensorView scale1 = chunk(0), gate1 = chunk(1), scale2 = chunk(2), gate2 = chunk(3);
+  const Modulation by{chunk(0), chunk(1), chunk(2), chunk(3)};
+  if (ctx.rows_at_once > 0) {
+    return run_block_by_rows(ctx, config, block, h, by, rotary, first, ffn_norm2);
+  }
 
   Matrix a =
       attention(ctx, config, block,
-                normed_sum(ctx, h, residual, rms(block.attention_norm1, eps, scale1), block.qkv),
+                normed_sum(ctx, h, residual, rms(block.attention_norm1, eps, by.scale1), block.qkv),
                 rotary, first);
-  residual = {std::move(a), rms(block.attention_norm2, eps), gate1};
+  residual = {std::move(a), rms(block.attention_norm2, eps), by.gate1};
 
   Matrix m = feed_forward(
       ctx, block,
-      normed_sum(ctx, changed, residual, rms(block.ffn_norm1, eps, scale2), block.gate_up));
-  residual = {std::move(m), {.eps = eps, .weight = ffn_norm2}, gate2};
+      normed_sum(ctx, changed, residual, rms(block.ffn_norm1, eps, by.scale2), block.gate_up));
+  residual = {std::move(m), {.eps = eps, .weight = ffn_norm2}, by.gate2};
 }
 
 }  // namespace
