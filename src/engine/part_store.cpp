@@ -90,7 +90,9 @@ uint64_t file_bytes(const WeightSource& source, models::Part& part) {
 }  // namespace
 
 PartStore::PartStore(models::Part& part, nn::Context ctx, std::vector<Residency> places)
-    : part_(part), ctx_{ctx.backend, ctx.dtype}, places_(std::move(places)) {
+    : part_(part),
+      ctx_{.backend = ctx.backend, .dtype = ctx.dtype, .stop = ctx.stop},
+      places_(std::move(places)) {
   const auto units = static_cast<size_t>(part_.unit_count());
   octet::check(places_.size() == units, "store of {}: {} places for {} units", part_.name(),
                places_.size(), units);
@@ -261,7 +263,10 @@ void PartStore::bring(int64_t unit) {
   if (on_device_[at]) return;
   if (stream_ != nullptr && unit < part_.pass_units()) {
     WeightStream& stream = *stream_;
-    return ctx_.backend.unrecorded([this, &stream, unit] { stream.need(*this, unit); });
+    return ctx_.backend.unrecorded([this, &stream, unit] {
+      if (ctx_.is_stopped()) throw Cancelled("stopped on request");
+      stream.need(*this, unit);
+    });
   }
   ctx_.backend.unrecorded([this, unit] { load_unit(unit); });
 }

@@ -109,7 +109,7 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
   const OpenedLoras loras =
       lora_files_.open(options.model.loras, family_, model_, backend().pool());
   count_work();
-  make_plan(usual_extent());
+  plan_within(usual_extent());
   merge(loras);
   merged_ = options.model.loras;
 }
@@ -127,7 +127,7 @@ Session::Session(const SessionOptions& options, const std::atomic<bool>& stop,
   add_denoisers();
   options_.model.keep = {{.part = "", .where = Residency::device}};
   count_work();
-  make_plan(usual_extent());
+  plan_within(usual_extent());
   uint64_t seed = 0;
   for (PartStore* store : {text_.get(), decoder_.get()}) store->rules().random = ++seed;
   for (const auto& device : denoisers_) {

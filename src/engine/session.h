@@ -133,12 +133,14 @@ class Session {
     return {.backend = backend,
             .dtype = dtype_,
             .stop = &stop_,
-            .scores = nn::scores_for(options_.model.attention)};
+            .scores = nn::scores_for(options_.model.attention),
+            .rows_at_once = rows_at_once_};
   }
   void add_denoisers();
   // Of WorkBytes, for the devices. Parts are asked while none of their weights is loaded.
   void count_work();
   void make_plan(const models::Extent& extent);
+  void plan_within(const models::Extent& extent);
   void plan_again(const models::Extent& extent);
   models::RunAs text_as() const;
   models::RunAs networks_as() const;
@@ -167,6 +169,7 @@ class Session {
   std::vector<PartPlace> plan_;  // text encoder, networks by device, decoder
   std::vector<DevicePlan> device_plans_;
   uint64_t available_bytes_ = 0;
+  int64_t rows_at_once_ = 0;  // nn::Context's
   std::unique_ptr<PartStore> text_, decoder_;
   std::vector<std::unique_ptr<Denoiser>> denoisers_;
   Kept kept_;

@@ -59,7 +59,8 @@ models::RunAs Session::networks_as() const {
   return {.dtype = dtype_,
           .int8 = linears == Linears::int8 || linears == Linears::automatic,
           .floating = chooses ? faster_in_floating() : nullptr,
-          .scores = nn::scores_for(options_.model.attention)};
+          .scores = nn::scores_for(options_.model.attention),
+          .rows_at_once = rows_at_once_};
 }
 
 // Of a device: the first has the text encoder and the decoder around its networks.
@@ -134,7 +135,7 @@ void Session::plan_again(const models::Extent& extent) {
   text_->drop();
   decoder_->drop();
   for (const auto& backend : backends_) backend->trim_memory();
-  make_plan(extent);
+  plan_within(extent);
   merge(loras_);
 }
 
@@ -191,6 +192,28 @@ void Session::check_budget(const Denoiser& device, const DevicePlan& plan, uint6
       gigabytes(limit), gigabytes(plan.least + of_context),
       gigabytes(device.work.of_steps(device.planned)), gigabytes(plan.buffer_bytes),
       gigabytes(of_context));
+}
+
+// A budget that is too small for whole passes may do for passes that work on some rows at a time.
+// On a GPU some kernels are chosen by the number of rows, so the bits may differ from those of
+// whole passes: nobody works like this who need not.
+void Session::plan_within(const models::Extent& extent) {
+  constexpr int64_t kRowsAtOnce = 1024;
+  try {
+    make_plan(extent);
+  } catch (const InvalidRequest&) {
+    if (rows_at_once_ != 0) throw;
+    rows_at_once_ = kRowsAtOnce;
+    // Parts are counted while nobody brings them weights.
+    text_.reset();
+    decoder_.reset();
+    for (const auto& device : denoisers_) {
+      device->stores.clear();
+      device->ctx.rows_at_once = rows_at_once_;
+    }
+    count_work();
+    make_plan(extent);
+  }
 }
 
 // Each device is planned by itself.

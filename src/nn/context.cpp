@@ -21,9 +21,7 @@ TensorView part_of(const TensorView& matrix, int64_t at, Shape shape) {
 
 void Context::begin_layer() const {
   backend.limit_queue();
-  if (stop != nullptr && stop->load(std::memory_order_relaxed)) {
-    throw Cancelled("stopped on request");
-  }
+  if (is_stopped()) throw Cancelled("stopped on request");
 }
 
 TensorView rows_of(const TensorView& matrix, int64_t first, int64_t count) {

@@ -56,6 +56,7 @@ struct Context {
   // What a decoder may take for images at a time, where the whole is too much; 0: all it wants.
   uint64_t image_bytes = 0;
 
+  bool is_stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
   // Before each layer: throws Cancelled when the work is to end.
   void begin_layer() const;
 

@@ -14,7 +14,8 @@ namespace octet::cuda {
 namespace {
 
 // Scores in memory at a time: enough rows to fill a large GPU, even with many keys.
-constexpr int64_t kScoreBytes = int64_t{256} << 20;
+// With the weights made of them they have to fit into models::kOpsBytes.
+constexpr int64_t kScoreBytes = int64_t{96} << 20;
 // Rows of weights and transposed values are padded with zeros to a multiple of this many keys, as
 // the tensor cores require.
 constexpr int64_t kKeyStep = 8;
