@@ -33,11 +33,12 @@ struct GroupFiles {
   const char* file_system;  // in mountinfo
   const char* limit;
   const char* used;
-  const char* inactive;  // in memory.stat, of the group and those in it
+  const char *inactive, *active;  // in memory.stat, of the group and those in it: pages of files
 };
 constexpr GroupFiles kVersion1 = {"cgroup", "memory.limit_in_bytes", "memory.usage_in_bytes",
-                                  "total_inactive_file"};
-constexpr GroupFiles kVersion2 = {"cgroup2", "memory.max", "memory.current", "inactive_file"};
+                                  "total_inactive_file", "total_active_file"};
+constexpr GroupFiles kVersion2 = {"cgroup2", "memory.max", "memory.current", "inactive_file",
+                                  "active_file"};
 
 bool has_word(const std::string& list, std::string_view word) {  // words between commas
   std::stringstream words(list);
@@ -113,9 +114,13 @@ std::optional<double> left_by_groups(const fs::path& root, const GroupFiles& fil
     const auto limit = number_in(folder / files.limit);
     const auto used = number_in(folder / files.used);
     if (!limit || !used) continue;
-    // Pages of files that were not used lately go first, as in MemAvailable.
-    const double inactive = number_in(folder / "memory.stat", files.inactive).value_or(0);
-    const double left = std::max(0.0, *limit - std::max(0.0, *used - inactive));
+    // Pages of files make room, as in MemAvailable, also those that were used lately: a model that
+    // is read in each step would otherwise use up all memory.
+    double cached = 0;
+    for (const char* pages : {files.inactive, files.active}) {
+      cached += number_in(folder / "memory.stat", pages).value_or(0);
+    }
+    const double left = std::max(0.0, *limit - std::max(0.0, *used - cached));
     least = std::min(least.value_or(left), left);
   }
   return least;

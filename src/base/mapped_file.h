@@ -62,6 +62,9 @@ class MappedFile {
   // it. Several threads may call it.
   void copy(std::span<const std::byte> part, std::byte* into) const;
 
+  // Asks the system to read `part`, which is a part of bytes(), into its cache; waits for nothing.
+  void read_ahead(std::span<const std::byte> part) const;
+
   // Gives the whole pages inside `part`, which is a part of bytes(), back to the system, so that
   // reading a file once does not make all of it resident. The bytes stay valid: a page that is
   // touched again is read again.

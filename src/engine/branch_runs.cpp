@@ -43,6 +43,7 @@ void BranchRuns::prepare(const BranchTexts& texts, const OnRenderProgress& progr
       if (row(branch).network == network) prepare_text(branch, texts);
     }
     prepare_times(network);
+    device_.stores.at(network)->end_use();
     if (has_batch(network)) batched_.insert(network);
   }
   open_stream();
@@ -82,14 +83,15 @@ std::vector<size_t> BranchRuns::networks_at(int step) const {
 // Whose weights come while this pass runs: those of the next one of the step, or of the next step;
 // behind the last step, those of the next picture.
 void BranchRuns::expect_after(size_t network, int step, bool again) {
-  if (device_.stream == nullptr) return;
   size_t next = network;
   if (!again) {
     const std::vector<size_t> here = networks_at(step), then = networks_at(step + 1);
     const auto behind = std::ranges::upper_bound(here, network);
     next = behind != here.end() ? *behind : then.empty() ? network : then.front();
   }
-  device_.stream->expect(device_.stores.at(next).get());
+  const PartStore* store = device_.stores.at(next).get();
+  if (device_.stream != nullptr) device_.stream->expect(store);
+  device_.stores.at(network)->set_next(store);
 }
 
 const PromptCache::Tokens& BranchRuns::tokens_of(size_t branch) const {
@@ -140,14 +142,16 @@ void BranchRuns::keep_record(size_t network, LinearUses& linears) {
 bool BranchRuns::has_batch(size_t network) const {
   const auto count = static_cast<size_t>(std::ranges::count_if(
       branches_, [&](size_t branch) { return row(branch).network == network; }));
-  if (device_.stream != nullptr) return false;  // its memory is planned for one at a time
+  // Its memory is planned for one at a time.
+  if (device_.stream != nullptr || !device_.stores.at(network)->stays_for_runs()) return false;
   return count > 1 && device_.networks.at(network)->can_batch() && has_room_for(count);
 }
 
 bool BranchRuns::has_room_for(size_t count) const {
   models::Extent extent = job_.extent();
   extent.batch = static_cast<int64_t>(count);
-  return free_for_work(ctx_.backend) > static_cast<double>(device_.work.of(extent));
+  return free_for_work(ctx_.backend, session_.options().model.max_memory) >
+         static_cast<double>(device_.work.of(extent));
 }
 
 bool BranchRuns::velocities(const ConstTensorView& z, int step,

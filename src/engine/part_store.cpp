@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend/host_backend.h"
 #include "engine/weight_stream.h"
 #include "weights/random_weights.h"
+#include "weights/read_ahead.h"
 
 namespace octet::engine {
 namespace {
@@ -234,13 +236,13 @@ void PartStore::add_fingerprint(int64_t unit, const Fingerprint& of_unit) {
   sum_ = sum;
 }
 
-// What stays as a whole stays as it was loaded. Else each unit is one piece, so that memory that
-// is short is not cut into many.
+// What stays as a whole stays as it was loaded. Else each unit is one piece, so that a device's
+// memory that is short is not cut into many; a host gives away its pages one by one.
 void PartStore::keep_unit(int64_t unit) {
   const auto at = static_cast<size_t>(unit);
   on_device_[at] = place_of(unit) == Residency::device;
-  if (stays()) return;
   Backend& backend = ctx_.backend;
+  if (stays() || (on_device_[at] && keeps_data_on_host(backend))) return;
   const PackedUnit::Visit visit = visit_of(unit);
   const size_t bytes = PackedUnit::bytes_of(visit);
   if (on_device_[at]) {
@@ -268,7 +270,28 @@ void PartStore::bring(int64_t unit) {
       stream.need(*this, unit);
     });
   }
-  ctx_.backend.unrecorded([this, unit] { load_unit(unit); });
+  ctx_.backend.unrecorded([this, unit] {
+    load_unit(unit);
+    read_ahead_after(unit);
+  });
+}
+
+// Behind the last unit of a run comes the first one of the next run.
+void PartStore::read_ahead_after(int64_t unit) const {
+  if (!reads_ahead_) return;
+  const std::vector<int64_t> own = streamed_units();
+  const auto after = std::ranges::upper_bound(own, unit);
+  if (after != own.end()) return read_ahead(*after);
+  if (next_ == nullptr) return;
+  const std::vector<int64_t> others = next_->streamed_units();
+  if (!others.empty()) next_->read_ahead(others.front());
+}
+
+void PartStore::read_ahead(int64_t unit) const {
+  WeightSource source = part_.source();
+  if (converted_) source.add_converted(converted_, "");
+  weights::ReadAhead ahead(source);
+  part_.visit(unit, ahead);
 }
 
 void PartStore::release_passing() {

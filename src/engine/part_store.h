@@ -57,6 +57,11 @@ class PartStore {
   // For calibration: the first `count` units stay on the device once they are there.
   void set_resident_units(int64_t count) { resident_ = count; }
 
+  // Whether bytes of the next unit of a run that comes from its files are asked for while one runs.
+  void set_reads_ahead(bool reads_ahead) { reads_ahead_ = reads_ahead; }
+  // Whose run comes after this one's, which brings its first such unit; null: nobody knows.
+  void set_next(const PartStore* next) { next_ = next; }
+
   // Brings everything that stays, on the device or with the host, to its place, if it is not there
   // yet. If it throws, nothing is kept.
   void load(const OnLoad& progress = {});
@@ -98,6 +103,8 @@ class PartStore {
   }
   void load_unit(int64_t unit);
   void read_unit(int64_t unit);
+  void read_ahead(int64_t unit) const;
+  void read_ahead_after(int64_t unit) const;
   void release_passing();
   void make_random(const OnLoad& progress);
   // From `found`, of `cache`, where there is one; what is converted is kept there.
@@ -120,6 +127,8 @@ class PartStore {
   std::shared_ptr<const Checkpoint>
       converted_;  // what was found in the cache, for those that do not
   WeightStream* stream_ = nullptr;
+  bool reads_ahead_ = false;
+  const PartStore* next_ = nullptr;
   std::vector<std::optional<weights::Fingerprint>> of_units_;  // those read so far
   std::optional<weights::Fingerprint> sum_;
 };

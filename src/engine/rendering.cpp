@@ -351,7 +351,7 @@ void Rendering::collect() {
 }
 
 // A budget is kept by keeping fewer weights. The work itself and what passes through take what they
-// need, and a CPU's networks stay where they are.
+// need.
 void Rendering::warn_of_memory() {
   const uint64_t budget = session_.options().model.max_memory;
   uint64_t used = 0;  // of the device that uses most: each has the whole budget

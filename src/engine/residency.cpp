@@ -14,6 +14,8 @@ namespace {
 // Three buffers: one is used, one has arrived, one is on its way. With two, an H200 waited at
 // places where layers that stay are one fewer than usual between two that do not.
 constexpr int kBuffers = 3;
+// Where memory is shared nothing is copied: one unit is used, and the next one is being read.
+constexpr int kSharedBuffers = 2;
 // A unit that is smaller than the largest by this much always stays: it saves nothing.
 constexpr uint64_t kSmallShare = 32;
 
@@ -31,6 +33,7 @@ class ResidencyPlanner {
                    const MemoryAtHand& memory)
       : parts_(parts), rules_(rules), memory_(memory) {
     for (const PartNeed& part : parts_) plan_.units.emplace_back(part.units.size());
+    plan_.at_hand = memory.device;
   }
 
   DevicePlan run() {
@@ -52,6 +55,7 @@ class ResidencyPlanner {
   Residency possible(Residency where) const {
     return memory_.shared && where == Residency::host ? Residency::device : where;
   }
+  int most_buffers() const { return memory_.shared ? kSharedBuffers : kBuffers; }
   void put(UnitAt at, Residency where) {
     place(at) = where;
     if (where == Residency::device) taken_ += need(at).bytes;
@@ -88,7 +92,7 @@ void ResidencyPlanner::place_ruled() {
     put_all(part, where);
     is_placed_[part] = true;
     if (parts_[part].visits == 0 || where == Residency::device) continue;
-    plan_.buffers = kBuffers;
+    plan_.buffers = most_buffers();
     for (const UnitNeed& unit : parts_[part].units) {
       if (unit.prepares) continue;
       plan_.buffer_bytes = std::max(plan_.buffer_bytes, unit.bytes);
@@ -134,6 +138,7 @@ bool is_chosen(size_t index, size_t count, size_t all) {
 
 void ResidencyPlanner::stream_networks(const std::vector<size_t>& networks) {
   std::vector<UnitAt> units, waiting, preparing;
+  uint64_t largest_preparing = 0;  // it comes alone, before the others
   uint64_t largest = plan_.buffer_bytes;
   for (const size_t part : networks) {
     for (const UnitNeed& unit : parts_[part].units) {
@@ -145,6 +150,7 @@ void ResidencyPlanner::stream_networks(const std::vector<size_t>& networks) {
       const UnitAt at{part, unit};
       if (need(at).prepares) {
         // Only a picture with another text or schedule needs it again.
+        largest_preparing = std::max(largest_preparing, need(at).bytes);
         parts_[part].once ? put(at, Residency::streamed) : preparing.push_back(at);
       } else if (need(at).bytes * kSmallShare < largest) {
         put(at, Residency::device);
@@ -157,18 +163,18 @@ void ResidencyPlanner::stream_networks(const std::vector<size_t>& networks) {
   std::stable_sort(units.begin(), units.end(), [&](UnitAt a, UnitAt b) {
     return parts_[a.part].visits < parts_[b.part].visits;
   });
-  const int buffers = memory_.shared ? 1 : kBuffers;
-  const uint64_t beside_one =
-      std::max(memory_.work + largest, memory_.other_work + passing_bytes(parts_));
-  plan_.least = taken_ + beside_one;
-  plan_.buffers = buffers;
+  const auto beside_for = [&](int buffers) {
+    const uint64_t coming = std::max(static_cast<uint64_t>(buffers) * largest, largest_preparing);
+    return std::max(memory_.work + coming, memory_.other_work + passing_bytes(parts_));
+  };
+  plan_.least = taken_ + beside_for(1);
+  plan_.buffers = most_buffers();
   while (plan_.buffers > 1 &&
          taken_ + memory_.work + static_cast<uint64_t>(plan_.buffers) * largest > memory_.device) {
     --plan_.buffers;
   }
   plan_.buffer_bytes = largest;
-  const uint64_t beside = std::max(memory_.work + static_cast<uint64_t>(plan_.buffers) * largest,
-                                   memory_.other_work + passing_bytes(parts_));
+  const uint64_t beside = beside_for(plan_.buffers);
   const uint64_t room = memory_.device - std::min(memory_.device, taken_ + beside);
   // As few as possible leave.
   std::vector<bool> leaves;

@@ -46,6 +46,7 @@ struct DevicePlan {
   uint64_t read_bytes = 0;      // of these, from files
   uint64_t taken = 0;           // of the device's memory, by all of this and the work
   uint64_t least = 0;           // that would be enough
+  uint64_t at_hand = 0;         // of the device's memory, when the plan was made
 };
 
 // Networks get the device's memory first, then parts used once per picture, the smallest first.

@@ -7,6 +7,7 @@
 #include "backend/host_backend.h"
 #include "base/free_memory.h"
 #include "base/invalid_request.h"
+#include "engine/host_memory.h"
 #include "engine/residency.h"
 #include "engine/session.h"
 #include "models/footprint.h"
@@ -111,11 +112,17 @@ models::Extent Session::usual_extent() const {
 }
 
 void Session::fit(const Job& job) {
+  if (text_ != nullptr && text_->rules().random) return;  // what has no files stays in any case
   const models::Extent extent = job.extent();
-  bool fits = true;
-  for (const auto& device : denoisers_) {
-    if (device->stream == nullptr) continue;
-    fits = fits && device->work.of_steps(extent) <= device->work.of_steps(device->planned);
+  bool fits = device_plans_.size() == denoisers_.size();  // else planning has failed before
+  for (size_t i = 0; fits && i < denoisers_.size(); ++i) {
+    const Denoiser& device = *denoisers_[i];
+    const bool on_host = keeps_data_on_host(device.backend());
+    if (device.stream == nullptr && !on_host) continue;
+    const uint64_t before = device.work.of_steps(device.planned);
+    const uint64_t now = device.work.of_steps(extent);
+    const DevicePlan& plan = device_plans_[i];
+    fits = now <= before || (on_host && plan.taken + now - before <= plan.at_hand);
   }
   if (fits) return;
   models::Extent larger = denoisers_.front()->planned;
@@ -127,15 +134,21 @@ void Session::fit(const Job& job) {
 }
 
 void Session::plan_again(const models::Extent& extent) {
+  const models::Extent before = denoisers_.front()->planned;
   for (const auto& device : denoisers_) {
     device->preparations.forget();
     device->stream.reset();
   }
   for_each_network([](PartStore& store) { store.drop(); });
-  text_->drop();
-  decoder_->drop();
+  if (text_ != nullptr) text_->drop();  // planning may have failed before
+  if (decoder_ != nullptr) decoder_->drop();
   for (const auto& backend : backends_) backend->trim_memory();
-  plan_within(extent);
+  try {
+    plan_within(extent);
+  } catch (...) {
+    for (const auto& device : denoisers_) device->planned = before;
+    throw;
+  }
   merge(loras_);
 }
 
@@ -148,7 +161,8 @@ bool Session::gives_way() {
 // Bytes of a device's memory that this session may use.
 uint64_t Session::budget_of(const Denoiser& device, double free_host) const {
   Backend& of_device = device.backend();
-  uint64_t free = of_device.free_memory().value_or(static_cast<uint64_t>(free_host));
+  uint64_t free =
+      of_device.free_memory().value_or(free_for_model(static_cast<uint64_t>(free_host)));
   const uint64_t limit = options_.model.max_memory;
   if (limit == 0) return free;
   // What a device with a limit of its own says has been reduced by what it takes for itself.
@@ -182,16 +196,19 @@ void Session::add_stream(Denoiser& device, const DevicePlan& plan) {
 void Session::check_budget(const Denoiser& device, const DevicePlan& plan, uint64_t free) const {
   const uint64_t limit = options_.model.max_memory;
   if (limit == 0 || plan.least <= free) return;
+  const bool on_host = keeps_data_on_host(device.backend());
+  if (on_host && free < limit) return check_host_memory(plan, free);
   const uint64_t of_context = device.backend().memory_limit().unavailable;
   const auto gigabytes = [](uint64_t bytes) { return static_cast<double>(bytes) * 1e-9; };
+  const std::string context =
+      on_host ? "" : fmt::format(" and {:.2f} for the GPU's context", gigabytes(of_context));
   check_value(
       false, "max_memory",
       "`max_memory`: {:.2f} GB are too few for pictures of this size, which take {:.2f} GB "
-      "at least: {:.2f} for the work of a step, {:.2f} for a layer at a time and {:.2f} for "
-      "the GPU's context; allow more, or use a smaller `size`",
+      "at least: {:.2f} for the work of a step, {:.2f} for a layer at a time{}; allow more, or use "
+      "a smaller `size`",
       gigabytes(limit), gigabytes(plan.least + of_context),
-      gigabytes(device.work.of_steps(device.planned)), gigabytes(plan.buffer_bytes),
-      gigabytes(of_context));
+      gigabytes(device.work.of_steps(device.planned)), gigabytes(plan.buffer_bytes), context);
 }
 
 // A budget that is too small for whole passes may do for passes that work on some rows at a time.
@@ -236,8 +253,6 @@ void Session::make_plan(const models::Extent& extent) {
   // A fifth of the host's memory is left for what is not counted.
   auto host = static_cast<uint64_t>(0.8 * free_host);
   uint64_t taken = 0;  // of a memory that both devices share
-  double of_networks = 0;
-  bool stay = true;
   for (size_t i = 0; i < denoisers_.size(); ++i) {
     Denoiser& device = *denoisers_[i];
     const bool shared = keeps_data_on_host(device.backend());
@@ -247,8 +262,11 @@ void Session::make_plan(const models::Extent& extent) {
     } else {
       available_bytes_ += free;
     }
-    DevicePlan plan = plan_residency(needs[i], options_.model.keep, memory_for(device, free, host));
+    MemoryAtHand memory = memory_for(device, free, host);
+    if (shared) memory.work += loading_bytes(needs[i]);
+    DevicePlan plan = plan_residency(needs[i], options_.model.keep, memory);
     check_budget(device, plan, free);
+    if (shared) check_host_memory(plan, free);
     taken += device.work.of(extent);
     for (const PartPlace& place : plan.places) {
       taken += place.device_bytes;
@@ -256,15 +274,8 @@ void Session::make_plan(const models::Extent& extent) {
     }
     place(device, plan, networks);
     add_stream(device, plan);
-    for (size_t part = 0; part < plan.places.size(); ++part) {
-      if (!shared || needs[i][part].visits == 0) continue;
-      of_networks += static_cast<double>(plan.places[part].bytes);
-      stay = stay && plan.places[part].where == Residency::device;
-    }
     device_plans_.push_back(std::move(plan));
   }
-  // A full GPU reports an error; Linux would kill the process.
-  if (of_networks > 0 && stay) check_free_memory("denoising", of_networks);
 }
 
 // Makes the stores of a device's parts, and adds their places to the plan.
@@ -275,7 +286,9 @@ void Session::place(Denoiser& device, DevicePlan& plan, const models::RunAs& net
   }
   auto at = plan.units.begin();
   const auto store = [&](models::Part& part) {
-    return std::make_unique<PartStore>(part, context_on(device.backend()), *at++);
+    auto made = std::make_unique<PartStore>(part, context_on(device.backend()), *at++);
+    made->set_reads_ahead(keeps_data_on_host(device.backend()) && plan.buffers != 1);
+    return made;
   };
   device.stores.clear();
   const Linears of_text = options_.model.text_encoder_linears, linears = options_.model.linears;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "backend/host_backend.h"
 #include "base/free_memory.h"
+#include "engine/host_memory.h"
 
 namespace octet::engine {
 namespace {
@@ -19,7 +21,10 @@ double free_for_work(const Backend& backend) {
 }
 
 double free_for_work(const Backend& backend, uint64_t budget) {
-  const double free = free_for_work(backend);
+  double free = free_for_work(backend);
+  if (keeps_data_on_host(backend)) {
+    free = static_cast<double>(free_for_model(static_cast<uint64_t>(free)));
+  }
   if (budget == 0 || backend.memory_limit().bytes > 0) return free;
   return std::min(free, static_cast<double>(budget) - static_cast<double>(backend.memory().used));
 }

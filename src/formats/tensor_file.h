@@ -46,6 +46,8 @@ class TensorFile {
   void check_intact() const { file_.check_intact(); }
   // Copies a part of a tensor's bytes; see MappedFile::copy.
   void copy(std::span<const std::byte> bytes, std::byte* into) const { file_.copy(bytes, into); }
+  // Begins to read a tensor's bytes; see MappedFile::read_ahead.
+  void read_ahead(std::span<const std::byte> bytes) const { file_.read_ahead(bytes); }
   // Gives the memory of the pages of a tensor's bytes back; they stay valid. See
   // MappedFile::release.
   void release(std::span<const std::byte> bytes) const { file_.release(bytes); }

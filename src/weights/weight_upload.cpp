@@ -12,9 +12,8 @@
 namespace octet::weights {
 namespace {
 
-// On its way to a device at a time, and there beside what is made of it. Host memory of more than
-// some megabytes is new to the process each time it is asked for, which costs more than the copy.
-constexpr int64_t kLandingBytes = int64_t{64} << 20, kLandingOnHost = int64_t{12} << 20;
+// On its way to a device with memory of its own at a time.
+constexpr int64_t kLandingBytes = int64_t{64} << 20;
 static_assert(kUploadPiece % ChunkHashes::kChunk == 0);  // a piece is hashed by whole chunks
 
 int64_t bytes_of_row(DType dtype, int64_t k) { return k * (bits_of(dtype) / 8); }
@@ -34,7 +33,8 @@ WeightUpload::WeightUpload(const StoredWeight& weight, Backend& backend, bool fi
 int64_t WeightUpload::rows_at_once(DType dtype) const {
   const int64_t row_bytes = std::max<int64_t>(bytes_of_row(dtype, weight_.k()), 1);
   const int64_t rows = std::max<int64_t>(weight_.rows(), 1);
-  const int64_t landing = keeps_data_on_host(backend_) ? kLandingOnHost : kLandingBytes;
+  const int64_t landing =
+      keeps_data_on_host(backend_) ? static_cast<int64_t>(kMostLandingOnHost) : kLandingBytes;
   const int64_t most = std::clamp<int64_t>(landing / row_bytes, 1, rows);
   const auto piece = static_cast<int64_t>(kUploadPiece);
   const int64_t aligned = piece / std::gcd(piece, row_bytes);

@@ -13,6 +13,11 @@
 
 namespace octet::weights {
 
+// On its way at a time, and there beside what is made of it, where memory is the host's: more than
+// some megabytes are new to the process each time they are asked for, which costs more than the
+// copy.
+inline constexpr uint64_t kMostLandingOnHost = uint64_t{12} << 20;
+
 class WeightUpload {
  public:
   // `fingerprint`: whether it will be asked for. The weight must outlive this object.

@@ -143,6 +143,15 @@ TEST_F(Files, MappedFileReleasesOnlyWhatIsItsOwn) {
   EXPECT_THROW(file.release({file.bytes().data() - 1, 2}), Error);
 }
 
+TEST_F(Files, MappedFileReadsAheadOnlyWhatIsItsOwn) {
+  std::ofstream(path("small")) << "octet";
+  const MappedFile file(path("small"));
+  file.read_ahead({});
+  file.read_ahead(file.bytes());
+  EXPECT_EQ(std::to_integer<char>(file.bytes()[4]), 't');
+  EXPECT_THROW(file.read_ahead({file.bytes().data(), 6}), Error);
+}
+
 TEST_F(Files, AtomicFileAppearsOnCommitOnly) {
   {
     AtomicFile file(path("out"));

@@ -30,11 +30,12 @@ class FreeMemoryOf : public testing::Test {
     folder_.write(name, text);
   }
   void group2(const std::string& path, const std::string& limit, const std::string& used,
-              const std::string& inactive = "0") {
+              const std::string& inactive = "0", const std::string& active = "0") {
     const std::string at = "sys/fs/cgroup" + path + "/";
     write(at + "memory.max", limit + "\n");
     write(at + "memory.current", used + "\n");
-    write(at + "memory.stat", "anon 12\ninactive_file " + inactive + "\nactive_file 7\n");
+    write(at + "memory.stat",
+          "anon 12\ninactive_file " + inactive + "\nactive_file " + active + "\n");
   }
   double bytes() const { return free_memory(folder_.path()).value_or(FreeMemory{-1}).bytes; }
   bool is_limited() const { return free_memory(folder_.path())->is_limited; }
@@ -55,8 +56,8 @@ TEST_F(FreeMemoryOf, AGroupOfVersion2) {
   EXPECT_EQ(bytes(), 4000 * 1024) << "a group without files";
   group2("/user.slice/job", "max", "500000");
   EXPECT_EQ(bytes(), 4000 * 1024);
-  group2("/user.slice/job", "1000000", "900000", "250000");
-  EXPECT_EQ(bytes(), 350000) << "cached files are free";
+  group2("/user.slice/job", "1000000", "900000", "250000", "50000");
+  EXPECT_EQ(bytes(), 400000) << "cached files are free";
   EXPECT_TRUE(is_limited());
   group2("/user.slice/job", "1000000", "1200000");
   EXPECT_EQ(bytes(), 0);
@@ -110,7 +111,8 @@ TEST_F(FreeMemoryOf, AGroupOfVersion1) {
   EXPECT_EQ(bytes(), 4000 * 1024);
   write(at + "box/memory.limit_in_bytes", "1000000\n");
   write(at + "box/memory.usage_in_bytes", "600000\n");
-  write(at + "box/memory.stat", "inactive_file 1\ntotal_inactive_file 100000\n");
+  write(at + "box/memory.stat",
+        "inactive_file 1\ntotal_inactive_file 60000\ntotal_active_file 40000\n");
   EXPECT_EQ(bytes(), 500000);
   EXPECT_TRUE(is_limited());
   write(at + "box/job/memory.limit_in_bytes", "300000\n");

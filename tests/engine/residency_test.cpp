@@ -105,6 +105,15 @@ TEST(Residency, OtherWorkIsReserved) {
   EXPECT_EQ(taken(60), 180u);
 }
 
+// It passes before the others come.
+TEST(Residency, WhatPreparesNeedsRoomToo) {
+  PartNeed network = network_of("only");
+  network.units.back().bytes = 45;
+  const DevicePlan plan = plan_residency({network}, {}, {.device = 100, .host = 0, .work = 30});
+  EXPECT_EQ(plan.least, 75u);
+  EXPECT_EQ(units(plan, 0), "dssssdsssss");
+}
+
 TEST(Residency, LayersThatAStepVisitsTwiceStay) {
   const DevicePlan plan = plan_residency({network_of("once"), network_of("twice", 2)}, {},
                                          {.device = 160, .host = 999, .work = 30});
@@ -139,7 +148,8 @@ TEST(Residency, WhatDoesNotFitTheHostStaysInItsFiles) {
 TEST(Residency, AHostsOwnMemoryIsTheDevice) {
   EXPECT_EQ(places({.device = 248, .host = 999, .shared = true, .work = 30}), "sddd");
   const DevicePlan plan =
-      plan_residency(kParts, {}, {.device = 140, .host = 999, .shared = true, .work = 30});
+      plan_residency(kParts, {}, {.device = 150, .host = 999, .shared = true, .work = 30});
+  EXPECT_EQ(plan.buffers, 2) << "one is used, and one is read";
   EXPECT_EQ(units(plan, 1) + units(plan, 2), "dsdsdsdsdssdsdsdsdsdss");
   EXPECT_EQ(plan.streamed_bytes, plan.read_bytes);
 }
