@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "backend/context_bytes.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/out_of_memory.h"
@@ -95,10 +96,8 @@ Device::Device(int index, cudaStream_t stream, uint64_t memory_limit)
 
 // What the context has taken, and what its kernels take once they are loaded, when they first run.
 uint64_t Device::of_context(uint64_t before) const {
-  constexpr uint64_t kUsual = uint64_t{560} << 20;  // of an H200, where nobody says
-  constexpr uint64_t kLater = uint64_t{96} << 20;
   const uint64_t used = used_memory(traits_.index);
-  return (used > before ? used - before : kUsual) + kLater;
+  return (used > before ? used - before : kUsualContextBytes) + kKernelBytes;
 }
 
 Device::~Device() {

@@ -184,6 +184,10 @@ CheckedRequests RequestSession::check(bool warn) {
 RenderReport RequestSession::run(size_t request, const RenderCallbacks& callbacks) {
   const auto job = make_job(session_->facts(), requests_.at(request));
   const std::stop_callback stopping(job->request.stop, [this] { stop_ = true; });
+  if (callbacks.plan) {
+    session_->fit(*job);
+    callbacks.plan(session_->info());
+  }
   return render(*session_, *job, callbacks);
 }
 

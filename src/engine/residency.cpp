@@ -261,17 +261,13 @@ void ResidencyPlanner::summarise() {
   for (size_t part = 0; part < parts_.size(); ++part) {
     PartPlace& made = plan_.places.emplace_back(
         PartPlace{.part = parts_[part].name, .bytes = parts_[part].bytes()});
-    uint64_t largest = 0;
-    for (const UnitNeed& unit : parts_[part].units) {
-      if (!unit.prepares) largest = std::max(largest, unit.bytes);
-    }
     for (size_t unit = 0; unit < parts_[part].units.size(); ++unit) {
       const UnitNeed& each = parts_[part].units[unit];
       const Residency where = plan_.units[part][unit];
       (where == Residency::device ? made.device_bytes
        : where == Residency::host ? made.host_bytes
                                   : made.file_bytes) += each.bytes;
-      if (each.prepares || each.bytes * kSmallShare < largest) continue;
+      if (!parts_[part].is_layer(unit)) continue;
       ++made.layers;
       if (where == Residency::device) ++made.layers_on_device;
       if (where == Residency::host) ++made.layers_on_host;
@@ -294,6 +290,14 @@ uint64_t PartNeed::largest_unit() const {
   uint64_t most = 0;
   for (const UnitNeed& unit : units) most = std::max(most, unit.bytes);
   return most;
+}
+
+bool PartNeed::is_layer(size_t unit) const {
+  uint64_t largest = 0;
+  for (const UnitNeed& each : units) {
+    if (!each.prepares) largest = std::max(largest, each.bytes);
+  }
+  return !units[unit].prepares && units[unit].bytes * kSmallShare >= largest;
 }
 
 void check_rules(const std::vector<KeepRule>& rules, const std::vector<PartNeed>& parts) {

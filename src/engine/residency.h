@@ -25,6 +25,8 @@ struct PartNeed {
 
   uint64_t bytes() const;
   uint64_t largest_unit() const;
+  // Of those that every run needs; small units before and behind them are none.
+  bool is_layer(size_t unit) const;
 };
 
 struct MemoryAtHand {

@@ -14,6 +14,7 @@
 
 #include "backend/backend.h"
 #include "engine/denoiser.h"
+#include "engine/device_parts.h"
 #include "engine/job.h"
 #include "engine/kept.h"
 #include "engine/lora_files.h"
@@ -144,9 +145,8 @@ class Session {
   void plan_again(const models::Extent& extent);
   models::RunAs text_as() const;
   models::RunAs networks_as() const;
-  std::vector<PartNeed> needs_of(const Denoiser& device, const models::RunAs& networks);
+  DeviceParts parts_of(const Denoiser& device);
   uint64_t budget_of(const Denoiser& device, double free_host) const;
-  MemoryAtHand memory_for(const Denoiser& device, uint64_t free, uint64_t host) const;
   void check_budget(const Denoiser& device, const DevicePlan& plan, uint64_t free) const;
   void place(Denoiser& device, DevicePlan& plan, const models::RunAs& networks);
   void add_stream(Denoiser& device, const DevicePlan& plan);

@@ -7,6 +7,7 @@
 #include "backend/host_backend.h"
 #include "base/free_memory.h"
 #include "base/invalid_request.h"
+#include "engine/device_parts.h"
 #include "engine/host_memory.h"
 #include "engine/residency.h"
 #include "engine/session.h"
@@ -64,40 +65,22 @@ models::RunAs Session::networks_as() const {
           .rows_at_once = rows_at_once_};
 }
 
-// Of a device: the first has the text encoder and the decoder around its networks.
-std::vector<PartNeed> Session::needs_of(const Denoiser& device, const models::RunAs& networks) {
-  std::vector<PartNeed> needs;
-  const auto add = [&](models::Part& part, const models::RunAs& how) -> PartNeed& {
-    PartNeed& need = needs.emplace_back(
-        PartNeed{.name = std::string(part.name()), .units = {}, .once = options_.once});
-    for (int64_t unit = 0; unit < part.unit_count(); ++unit) {
-      need.units.push_back(
-          {models::unit_bytes(part, unit, how, &device.backend()), unit >= part.pass_units()});
-    }
-    return need;
-  };
+// The first has the text encoder and the decoder around its networks.
+DeviceParts Session::parts_of(const Denoiser& device) {
   const bool is_first = &device == denoisers_.front().get();
-  if (is_first) add(*model_.text_encoder, text_as());
-  for (const auto& [index, network] : device.networks) {
-    PartNeed& need = add(*network, networks);
-    for (const size_t branch : device.branches) {
-      if (family_.branches[branch].network == index) ++need.visits;
-    }
-    need.visits = std::max(need.visits, 1);
-  }
-  if (is_first) add(*model_.decoder, {.dtype = dtype_, .int8 = false}).once = false;
-  return needs;
+  return {.model = model_,
+          .family = family_,
+          .networks = device.networks,
+          .branches = device.branches,
+          .networks_as = networks_as(),
+          .text_as = is_first ? std::optional(text_as()) : std::nullopt,
+          .once = options_.once};
 }
 
 void Session::count_work() {
-  const models::RunAs networks = networks_as();
   for (const auto& device : denoisers_) {
-    const bool is_first = device == denoisers_.front();
-    std::vector<models::Network*> its;
-    for (const auto& [index, network] : device->networks) its.push_back(network);
     device->work =
-        WorkBytes(model_, its, networks, is_first ? std::optional(text_as()) : std::nullopt,
-                  keeps_data_on_host(device->backend()) ? 0 : models::kOpsBytes);
+        parts_of(*device).work(keeps_data_on_host(device->backend()) ? 0 : models::kOpsBytes);
   }
 }
 
@@ -170,20 +153,6 @@ uint64_t Session::budget_of(const Denoiser& device, double free_host) const {
   return free == 0 || limit < free ? limit : free;
 }
 
-MemoryAtHand Session::memory_for(const Denoiser& device, uint64_t free, uint64_t host) const {
-  const models::Extent& extent = device.planned;
-  const bool is_first = &device == denoisers_.front().get();
-  MemoryAtHand memory{.device = free,
-                      .host = host,
-                      .shared = keeps_data_on_host(device.backend()),
-                      .work = device.work.of_steps(extent)};
-  if (is_first && !options_.once) {
-    memory.other_work =
-        std::max(device.work.of_text(extent.text_tokens), device.work.least_of_decoding(extent));
-  }
-  return memory;
-}
-
 // In the order of a step.
 void Session::add_stream(Denoiser& device, const DevicePlan& plan) {
   device.stream.reset();
@@ -242,7 +211,7 @@ void Session::make_plan(const models::Extent& extent) {
   std::vector<std::vector<PartNeed>> needs;
   std::vector<PartNeed> all;
   for (const auto& device : denoisers_) {
-    needs.push_back(needs_of(*device, networks));
+    needs.push_back(parts_of(*device).needs(&device->backend()));
     const bool is_first = needs.size() == 1;
     all.insert(is_first ? all.end() : all.end() - 1, needs.back().begin(), needs.back().end());
     device->planned = extent;
@@ -262,7 +231,8 @@ void Session::make_plan(const models::Extent& extent) {
     } else {
       available_bytes_ += free;
     }
-    MemoryAtHand memory = memory_for(device, free, host);
+    MemoryAtHand memory = parts_of(device).memory(free, host, device.work, extent);
+    memory.shared = shared;
     if (shared) memory.work += loading_bytes(needs[i]);
     DevicePlan plan = plan_residency(needs[i], options_.model.keep, memory);
     check_budget(device, plan, free);

@@ -36,6 +36,7 @@ void from_json(const nlohmann::json& json, Card& card) {
   card.bf16_mma = constant_of(json, "bf16_mma");
   card.memory_gbs = constant_of(json, "memory_gbs");
   card.memory_gib = constant_of(json, "memory_gib");
+  card.pcie_gbs = constant_of(json, "pcie_gbs");
   card.l2_bytes = constant_of(json, "l2_mb") * 1e6;
   card.l2_bytes_per_clock = constant_of(json, "l2_bytes_per_clock");
   card.shared_bytes = static_cast<int>(constant_of(json, "shared_kb")) * 1024;

@@ -21,6 +21,7 @@ struct Card {
   double int8 = 0, bf16 = 0, fp8 = 0;
   double int8_mma = 0, bf16_mma = 0;
   double memory_gbs = 0, memory_gib = 0;
+  double pcie_gbs = 0;  // of its lanes, in one direction; see host_gbs()
   double l2_bytes = 0, l2_bytes_per_clock = 0;
   int shared_bytes = 0, shared_block_bytes = 0;
   double watts = 0;

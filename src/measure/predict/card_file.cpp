@@ -30,6 +30,7 @@ constexpr CardField kCardFields[] = {
     {"bf16_mma", 1, kMostRate, false},
     {"memory_gbs", 1, 100'000, true},
     {"memory_gib", 1, 10'000, true},
+    {"pcie_gbs", 1, 1000, false},
     {"l2_mb", 0.1, 10'000, true},
     {"l2_bytes_per_clock", 1, 1'000'000, false},
     {"shared_kb", 16, 1024, false},
@@ -118,6 +119,7 @@ Card read_card_file(const std::string& path) {
   card.bf16_mma = number("bf16_mma", card.bf16);
   card.memory_gbs = number("memory_gbs");
   card.memory_gib = number("memory_gib");
+  card.pcie_gbs = number("pcie_gbs", 32);
   card.l2_bytes = number("l2_mb") * 1e6;
   card.l2_bytes_per_clock = number("l2_bytes_per_clock", 24.0 * card.multiprocessors);
   card.shared_bytes = static_cast<int>(number("shared_kb", 100)) * 1024;

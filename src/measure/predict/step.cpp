@@ -97,15 +97,25 @@ const models::BlockShape& measured_block() {
   return block;
 }
 
+std::vector<StepTime> pass_times(const Card& card, const Coefficients& coefficients,
+                                 std::string_view path, int64_t image_tokens, int text_tokens) {
+  std::vector<StepTime> times;
+  const Path kind = linear_path(path);
+  const bool cannot =
+      (kind == Path::fp8 && card.fp8 == 0) || (kind == Path::int8 && card.int8 == 0);
+  for (const bool sees_text : measured_block().sees_text) {
+    times.push_back(cannot ? StepTime()
+                           : forward_time(card, coefficients, path,
+                                          image_tokens + (sees_text ? text_tokens : 0)));
+  }
+  return times;
+}
+
 StepTime step_time(const Card& card, const Coefficients& coefficients, std::string_view path,
                    int size, int text_tokens) {
   StepTime step;
-  const Path kind = linear_path(path);
-  if ((kind == Path::fp8 && card.fp8 == 0) || (kind == Path::int8 && card.int8 == 0)) return step;
-  for (const bool sees_text : measured_block().sees_text) {
-    const StepTime time =
-        forward_time(card, coefficients, path,
-                     models::image_tokens(measured_family(), size) + (sees_text ? text_tokens : 0));
+  const int64_t tokens = models::image_tokens(measured_family(), size);
+  for (const StepTime& time : pass_times(card, coefficients, path, tokens, text_tokens)) {
     step.linears_ms += time.linears_ms;
     step.attention_ms += time.attention_ms;
     step.rows_ms += time.rows_ms;
