@@ -17,6 +17,7 @@ void add_caption(CLI::App& program, CommonFlags& flags);
 void add_bench(CLI::App& program, CommonFlags& flags);
 void add_tune(CLI::App& program, CommonFlags& flags);
 void add_map(CLI::App& program, CommonFlags& flags);
+void add_plan(CLI::App& program, CommonFlags& flags);
 void add_audit(CLI::App& program, CommonFlags& flags);
 void add_demo(CLI::App& program, CommonFlags& flags);
 void add_serve(CLI::App& program, CommonFlags& flags);

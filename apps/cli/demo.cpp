@@ -128,10 +128,14 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
   const std::string left_out = listed(own.left_out);
   if (!left_out.empty()) say(flags, "warning: left out: " + left_out);
   for (const std::string& warning : own.warnings) say(flags, "warning: " + warning);
+  PlannedPictures planned;
   RenderReport report = [&] {
     RenderingProgress progress(flags);
     RenderCallbacks callbacks;
     callbacks.progress = std::ref(progress);
+    callbacks.plan = [&](const EngineInfo& info) {
+      planned = tell_plan(flags, info, request, /*several=*/false);
+    };
     TerminalPreview terminal(flags, arguments.show);
     if (terminal.is_on()) {
       callbacks.preview = [&](const Preview& preview) {
@@ -156,7 +160,7 @@ void render_demo(const CommonFlags& flags, const DemoArguments& arguments) {
       report.width, report.height, request.picture.seed, printable(short_path(request.model.model)),
       flags.verbose ? "" : to_text(report, Detail::usual));
   show(flags, flags.quiet ? printable(out) + "\n" : text,
-       json_of(flags, DemoPicture{request, report, out, own.left_out}));
+       json_of(flags, DemoPicture{request, report, out, own.left_out, planned}));
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ constexpr FieldName kFieldNames[] = {
     {"height", "--size"},
     {"shapes", "--shape"},
     {"cards", "--predict"},
+    {"cards", "--card"},
     {"repo", "repo", "the repository"},
 };
 

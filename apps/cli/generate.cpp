@@ -158,13 +158,6 @@ Cancelled stopped(const std::vector<RenderedCaption>& results, int images) {
       fmt::format("stopped on request; {} of {} pictures are complete", complete, asked));
 }
 
-// Where all that runs stays on the device there is nothing to know.
-bool tells_plan(const CommonFlags& flags, const EngineInfo& info) {
-  const bool all_stay = std::ranges::all_of(
-      info.plan, [](const PartPlace& part) { return part.where == Residency::device; });
-  return flags.verbose || (!flags.quiet && !all_stay);
-}
-
 // Renders captions by a model that is loaded once, and prints the names of the pictures of each as
 // soon as they are written. What is wrong with a caption is said at once, and leaves the others
 // alone; other errors end the work. `others` are the callbacks besides progress and pictures.
@@ -184,7 +177,7 @@ std::vector<RenderedCaption> render_list(const CommonFlags& flags, const Generat
   engine.load(request.model, std::ref(progress), /*lazy=*/true);
   const std::vector<Job> jobs = check_captions(flags, engine, request.picture, captions, results);
   if (std::none_of(results.begin(), results.end(), is_waiting)) return results;
-  if (tells_plan(flags, engine.info())) std::fputs(plan_text(engine.info()).c_str(), stderr);
+  others.plan(engine.info());
   const bool seeded = request.picture.noise.empty();
   for (size_t i = 0; i < captions.size(); ++i) {
     RenderedCaption& result = results[i];
@@ -276,6 +269,10 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
   callbacks.warning = [&](const Sentence& sentence) {
     if (told.insert(sentence.text()).second) say(flags, sentence);
   };
+  std::optional<PlannedPictures> planned;
+  callbacks.plan = [&](const EngineInfo& info) {
+    planned = tell_plan(flags, info, request, captions.is_list);
+  };
   std::vector<RenderedCaption> results;
   if (captions.is_list) {
     results = render_list(flags, request, captions.all, to, callbacks);
@@ -283,7 +280,7 @@ void generate_pictures(const CommonFlags& flags, const GenerateArguments& argume
     request.picture = with_caption(request.picture, captions.all.front());
     results.push_back(render_one(flags, request, captions.all.front().name, to, callbacks));
   }
-  const RenderedPictures rendered{request, arguments.loras, results};
+  const RenderedPictures rendered{request, arguments.loras, results, planned};
   const bool any = std::any_of(results.begin(), results.end(),
                                [](const RenderedCaption& each) { return each.report.has_value(); });
   // Those of a list have been told as they were made.

@@ -85,7 +85,7 @@ struct Section {
 const Section kSections[] = {
     {"Pictures", {add_generate, add_caption, add_demo, add_serve}},
     {"Models", {add_pull, add_list, add_rm, add_inspect, add_quantize, add_compare, add_certify}},
-    {"This machine", {add_devices, add_bench, add_tune, add_map}},
+    {"This machine", {add_devices, add_bench, add_tune, add_map, add_plan}},
     {"Other programs", {add_audit}},
     {"Other", {add_config, add_completion, add_man, add_help}},
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -64,6 +65,17 @@ bool RenderingProgress::show(const Work& work) {
   done_ = work.done;
   progress_->update(work.done / divisor, work.note, work.left_s);
   return true;
+}
+
+PlannedPictures tell_plan(const CommonFlags& flags, const EngineInfo& info,
+                          const GenerateRequest& request, bool several) {
+  const PictureSize size = request.picture.size.width > 0 ? request.picture.size : info.size;
+  PlannedPictures planned{info, predicted_step_ms(info, request.model, size)};
+  const bool all_stay = std::ranges::all_of(
+      info.plan, [](const PartPlace& part) { return part.where == Residency::device; });
+  const bool is_news = info.streamed_bytes > 0 || (several && !all_stay);
+  if (flags.verbose || (!flags.quiet && is_news)) std::fputs(to_text(planned).c_str(), stderr);
+  return planned;
 }
 
 }  // namespace octet::cli

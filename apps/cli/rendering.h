@@ -7,6 +7,7 @@
 #include "flags.h"
 #include "octet/generate.h"
 #include "octet/tools/progress.h"
+#include "octet/tools/report.h"
 #include "stop_signal.h"
 
 namespace octet::cli {
@@ -39,5 +40,10 @@ class RenderingProgress {
   int64_t done_ = 0;
   std::optional<Progress> progress_;
 };
+
+// With what is predicted, for the report. Says where weights go if a step brings some of them, or,
+// where parts serve several pictures, if any does not stay.
+PlannedPictures tell_plan(const CommonFlags& flags, const EngineInfo& info,
+                          const GenerateRequest& request, bool several);
 
 }  // namespace octet::cli

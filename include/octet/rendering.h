@@ -33,8 +33,12 @@ struct RenderProgress {
 // throws Cancelled.
 using OnRenderProgress = std::function<bool(const RenderProgress&)>;
 
+struct EngineInfo;
+
 struct RenderCallbacks {
   OnRenderProgress progress = {};
+  // Before anything is loaded, by generate() alone: where weights go. An Engine has info().
+  std::function<void(const EngineInfo&)> plan = {};
   std::function<void(const TextFeatures&)> text = {};  // of the caption, before the first step
   // After each step: a preview of the picture, by a linear map from the latent to RGB.
   std::function<void(const Preview&)> preview = {};

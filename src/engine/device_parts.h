@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
@@ -14,6 +15,9 @@
 namespace octet::engine {
 
 struct DeviceParts {
+  // nn::Context's, in budgets too small for whole passes.
+  static constexpr int64_t kRowsAtOnce = 1024;
+
   models::Model& model;
   const models::Family& family;
   std::map<size_t, models::Network*> networks;  // by the family's numbers

@@ -184,12 +184,11 @@ void Session::check_budget(const Denoiser& device, const DevicePlan& plan, uint6
 // On a GPU some kernels are chosen by the number of rows, so the bits may differ from those of
 // whole passes: nobody works like this who need not.
 void Session::plan_within(const models::Extent& extent) {
-  constexpr int64_t kRowsAtOnce = 1024;
   try {
     make_plan(extent);
   } catch (const InvalidRequest&) {
     if (rows_at_once_ != 0) throw;
-    rows_at_once_ = kRowsAtOnce;
+    rows_at_once_ = DeviceParts::kRowsAtOnce;
     // Parts are counted while nobody brings them weights.
     text_.reset();
     decoder_.reset();

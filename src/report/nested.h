@@ -3,12 +3,16 @@
 
 #include "octet/generate.h"
 #include "octet/tools/compare.h"
+#include "octet/tools/report.h"
 #include "report/json.h"
 
 namespace octet::report {
 
 // What was requested: version, model, size, caption, preset, guidance, seed.
 Json json_of(const GenerateRequest& request, const RenderReport& report);
+
+// Where weights were, and what of them came in each step.
+Json json_of(const PlannedPictures& planned);
 
 }  // namespace octet::report
 

@@ -69,7 +69,7 @@ static void to_json(Json& json, const PredictedPicture& picture) {
 }
 
 static void to_json(Json& json, const CardPrediction& card) {
-  json = joined({OCTET_FIELDS(card, card, name, memory_gib),
+  json = joined({OCTET_FIELDS(card, card, name, memory_gib, host_gbs),
                  OCTET_KNOWN_FIELDS(card, kernels, not_run), field("fitted_to", card.is_measured),
                  OCTET_FIELDS(card, estimates, linears, steps, pictures)});
 }

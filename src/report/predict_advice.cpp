@@ -101,24 +101,24 @@ const PredictedStep* usual_step(const CardPrediction& card) {
 
 // What the networks in INT8 do where the card does not hold both.
 struct OverBus {
-  bool both;            // wait in host memory, or only one of them
   double needed_bytes;  // to hold both
+  double moved_bytes;   // that come in each step, while layers run
   double seconds;       // that a step takes longer
 };
 
-// As docs/memory_and_speed.md counts: cards in GB, of which blocks that pass through take some when
-// a network stays, and the rate of 16 lanes of PCIe 4.
+// Of a card's memory, buffers and the GPU's context take some when layers do not stay. `octet plan`
+// looks closer.
 std::optional<OverBus> over_bus(const Prediction& prediction, const CardPrediction& card) {
-  constexpr double kPassing = 1e9, kBytesPerSecond = 25e9;
+  constexpr double kBuffers = 1e9;
   const PredictedStep* const step = usual_step(card);
   if (step == nullptr || !card.not_run.empty() || !uses_int8(card)) return std::nullopt;
   const double room = card.memory_gib * 1e9 - kMapReserve;
   for (const PredictedMemory& row : prediction.memory) {
     if (row.path != "int8" || row.size != step->size) continue;
     if (row.both_bytes <= room) return std::nullopt;
-    const bool both = row.one_bytes + kPassing > room;
-    const double moved = both ? row.both_bytes : row.both_bytes - row.one_bytes;
-    return OverBus{both, row.both_bytes, moved / kBytesPerSecond};
+    const double moved = row.both_bytes + kBuffers - room;
+    const double copies_s = moved / (card.host_gbs * 1e9);
+    return OverBus{row.both_bytes, moved, std::max(0.0, copies_s - step->int8_ms * 1e-3)};
   }
   return std::nullopt;
 }
@@ -162,17 +162,13 @@ std::string bus_text(const Prediction& prediction) {
   for (const CardPrediction& card : prediction.cards) {
     const auto bus = over_bus(prediction, card);
     if (!bus) continue;
-    const PredictedStep& step = *usual_step(card);
-    const double resident = step.int8_ms * 1e-3;
     text += fmt::format(
-        "{} has {:.0f} GB, and both networks in INT8 take {} at {} px: {} in host memory, and "
-        "coming "
-        "over the bus adds some {:.1f} s to each step (at 25 GB/s), so {} steps take {} instead of "
-        "{}\n",
+        "{} has {:.0f} GB, and both networks in INT8 take {} at {} px: {} of layers wait in host "
+        "memory, and come in each step while others run, which adds {:.1f} s; octet plan "
+        "has more\n",
         printable(card.card), card.memory_gib,
-        human_bytes(static_cast<uint64_t>(bus->needed_bytes)), step.size,
-        bus->both ? "they wait" : "one of them waits", bus->seconds, kSteps,
-        picture_seconds(resident + bus->seconds), picture_seconds(resident));
+        human_bytes(static_cast<uint64_t>(bus->needed_bytes)), usual_step(card)->size,
+        human_bytes(static_cast<uint64_t>(bus->moved_bytes)), bus->seconds);
   }
   return text;
 }
@@ -190,9 +186,7 @@ std::string card_lines(const Prediction& prediction) {
       text += fmt::format("{}: {}, predicted {} s a step at {} px, {} for {} steps{}\n",
                           printable(card.card), path, short_number(seconds), step->size,
                           picture_seconds(seconds), kSteps,
-                          !bus        ? ""
-                          : bus->both ? ", with both networks in host memory"
-                                      : ", with one network in host memory");
+                          bus ? ", with some layers in host memory" : "");
       continue;
     }
     Range gain;

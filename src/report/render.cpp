@@ -1,4 +1,4 @@
-// What ran while pictures were made, reports of several pictures as one, and the plan of an engine.
+// What ran while pictures were made, and reports of several pictures as one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -134,16 +134,6 @@ std::string in_one_line(const RenderReport& report) {
                      counted(static_cast<size_t>(report.steps), "step"));
 }
 
-const char* words_for(Residency where) {
-  switch (where) {
-    case Residency::device: return "on the device";
-    case Residency::host: return "in host memory";
-    default: return "streamed from its files";
-  }
-}
-
-double gigabytes(uint64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
-
 }  // namespace
 
 void add_report(RenderReport& total, const RenderReport& further) try {
@@ -170,6 +160,7 @@ std::string to_json(const RenderedPictures& pictures) try {
   if (pictures.captions.size() > 1) json["caption"] = nullptr;
   json.update(Json(report));
   json["loras"] = pictures.loras;
+  json.update(report::json_of(pictures.planned.value_or(PlannedPictures())));
   json["pictures"] = Json::array();
   json["seeds"] = seeded ? Json::array() : Json(nullptr);
   json["captions"] = Json::array();
@@ -190,6 +181,7 @@ std::string to_json(const DemoPicture& picture) try {
   json.update(Json(picture.report));
   json["pictures"] = {picture.file};
   json["left_out"] = picture.left_out;
+  json.update(report::json_of(picture.planned));
   return document("octet.demo/1", json);
 } catch (...) {
   rethrow_as_error();
@@ -228,22 +220,6 @@ std::string to_text(const RenderReport& report, Detail detail) try {
       report.places, report.text_s, report.text_tokens, report.load_s,
       counted(static_cast<size_t>(report.steps), "step"), report.denoise_s, report.decode_s,
       human_bytes(report.peak_bytes), report.checkpoint);
-} catch (...) {
-  rethrow_as_error();
-}
-
-std::string plan_text(const EngineInfo& info) try {
-  size_t width = 0;
-  for (const PartPlace& place : info.plan) width = std::max(width, place.part.size());
-  std::string text;
-  for (const PartPlace& place : info.plan) {
-    text += fmt::format("{:<{}}  {:>8.3f} GB  {}{}{}\n", place.part, width, gigabytes(place.bytes),
-                        words_for(place.where), place.device.empty() ? "" : ", ", place.device);
-  }
-  return text + fmt::format(
-                    "{:.3f} GB of memory at hand, about {:.1f} GB of it for the work on a "
-                    "picture of 1024 x 1024 pixels\n",
-                    gigabytes(info.available_bytes), gigabytes(info.work_bytes));
 } catch (...) {
   rethrow_as_error();
 }

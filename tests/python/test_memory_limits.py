@@ -194,6 +194,7 @@ COMMANDS = {
     "inspect": ["inspect", "MODEL", "--json", "inspect.json"],
     "map --predict": ["map", "--predict", "3090", "--shapes", "ideogram4@1024", "--svg", "map.svg"],
     "map": ["map", "--shapes", "8,64,64", "--seconds", "0.01", "--device", "cpu"],
+    "plan": ["plan", "--card", "3090", "--max-memory", "8GB", "--json", "plan.json"],
     "tune": ["tune", "--shapes", "8,64,64", "--device", "cpu"],
     "bench gemm": ["bench", "gemm", "--shapes", "8,64,64", "--device", "cpu"],
     "bench linear": ["bench", "linear", "--shape", "8,64,64", "--seconds", "0.01", "--device",

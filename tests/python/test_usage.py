@@ -8,7 +8,7 @@ from running import octet, only_sentence  # noqa: F401
 
 
 COMMANDS = ("generate, caption, demo, serve, pull, list, rm, inspect, quantize, compare, certify, "
-            "devices, bench, tune, map, audit, config, completion, man or help")
+            "devices, bench, tune, map, plan, audit, config, completion, man or help")
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,8 @@ def test_a_long_argument_is_not_repeated_in_full(octet, arguments, letter):  # n
 def test_an_empty_word_is_no_value_of_any_flag(octet):  # noqa: F811
     commands = [["generate"], ["caption", "check"], ["demo"], ["pull"], ["inspect"], ["quantize"],
                 ["compare"], ["certify"], ["devices"], ["bench", "gemm"], ["bench", "linear"],
-                ["bench", "step"], ["bench", "e2e"], ["tune"], ["map"], ["audit"], ["serve"]]
+                ["bench", "step"], ["bench", "e2e"], ["tune"], ["map"], ["plan"], ["audit"],
+                ["serve"]]
     seen = set()
     for command in commands:
         for flag in options_with_names(octet, command):

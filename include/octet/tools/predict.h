@@ -66,6 +66,7 @@ struct CardPrediction {
   std::string card;  // "rtx3090"
   std::string name;  // "NVIDIA GeForce RTX 3090"
   double memory_gib = 0;
+  double host_gbs = 0;       // of copies from pinned memory of its host
   std::string kernels;       // the instruction Octet uses: "mma.sync", "wgmma"; empty: none
   std::string not_run;       // why Octet does not run on it; empty: it does
   bool is_measured = false;  // the card the model was fitted to

@@ -30,6 +30,7 @@
 #include "octet/tools/compare.h"
 #include "octet/tools/config.h"
 #include "octet/tools/map.h"
+#include "octet/tools/plan.h"
 #include "octet/tools/predict.h"
 #include "octet/tools/tune.h"
 #include "octet/words.h"
@@ -81,6 +82,9 @@ struct Prediction {
 OCTET_API std::string to_json(const Prediction& prediction);
 OCTET_API std::string to_text(const Prediction& prediction, Detail detail = Detail::usual);
 
+OCTET_API std::string to_json(const MemoryPlans& plans);
+OCTET_API std::string to_text(const MemoryPlans& plans, Detail detail = Detail::usual);
+
 // --- checkpoints ---
 
 OCTET_API std::string to_json(const PullReport& report);
@@ -129,11 +133,20 @@ struct RenderedCaption {
   std::optional<RenderReport> report;
 };
 
+// What was known before anything was loaded.
+struct PlannedPictures {
+  EngineInfo info;
+  double step_ms = 0;  // predicted; 0: nobody knows
+};
+// Where weights go and what comes in each step, in lines.
+OCTET_API std::string to_text(const PlannedPictures& planned);
+
 // The pictures of one model, for one caption or several.
 struct RenderedPictures {
   GenerateRequest request;
   std::vector<std::string> loras;  // as given
   std::vector<RenderedCaption> captions;
+  std::optional<PlannedPictures> planned;  // none: no picture was begun
 };
 OCTET_API std::string to_json(const RenderedPictures& pictures);
 OCTET_API std::string to_text(const RenderedPictures& pictures, Detail detail = Detail::full);
@@ -144,6 +157,7 @@ struct DemoPicture {
   RenderReport report;
   std::string file;
   std::vector<std::string> left_out;  // what of a plain text is not on it
+  PlannedPictures planned;
 };
 OCTET_API std::string to_json(const DemoPicture& picture);
 

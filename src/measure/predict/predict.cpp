@@ -7,6 +7,7 @@
 #include "formats/boundary.h"
 #include "measure/predict/calibration.h"
 #include "measure/predict/step.h"
+#include "measure/predict/streamed_step.h"
 #include "octet/tools/map.h"
 
 namespace octet {
@@ -87,6 +88,7 @@ CardPrediction prediction_of(const Card& card, const PredictRequest& request) {
   result.card = card.id;
   result.name = card.name;
   result.memory_gib = card.memory_gib;
+  result.host_gbs = host_gbs(card);
   if (card.not_run.empty()) result.kernels = card.has_wgmma() ? "wgmma" : "mma.sync";
   result.estimates = card.estimates;
   result.not_run = card.not_run;
