@@ -7,10 +7,10 @@
 #include <tuple>
 #include <utility>
 
-#include "backend/host_backend.h"
 #include "base/error.h"
 #include "base/invalid_request.h"
 #include "base/out_of_memory.h"
+#include "engine/decoding.h"
 #include "engine/noise.h"
 #include "engine/pixels.h"
 #include "engine/residency.h"
@@ -160,21 +160,7 @@ void Rendering::denoise() {
 
 // Next to the networks. If there is no room, pictures wait until the networks are released.
 bool Rendering::has_room_to_decode() const {
-  return session_.decoder().stays() && image_bound() == 0;
-}
-
-// What is there for images, where it is less than the whole takes; else 0.
-uint64_t Rendering::image_bound() const {
-  const models::Decoder& decoder = *session_.model().decoder;
-  const Backend& backend = session_.backend();
-  double free = free_for_work(backend, session_.options().model.max_memory);
-  if (!keeps_data_on_host(backend)) free -= static_cast<double>(models::kOpsBytes);
-  if (!session_.decoder().is_loaded()) {
-    free -= static_cast<double>(session_.plan().back().bytes);
-  }
-  if (free > static_cast<double>(decoder.image_bytes(job_.grid, ctx_.dtype))) return 0;
-  return std::max(decoder.least_image_bytes(job_.grid, ctx_.dtype),
-                  static_cast<uint64_t>(std::max(free, 0.0)));
+  return session_.decoder().stays() && image_bound(session_, job_.grid, ctx_.dtype) == 0;
 }
 
 void Rendering::on_step(int image, const SamplerStep& step) {
@@ -282,13 +268,12 @@ void Rendering::decode_waiting() {
 void Rendering::decode(int index, const std::function<void(double)>& progress) {
   const double begun = watch_.microseconds();
   decoding_failed_ = true;  // until it has succeeded
-  ctx_.image_bytes = image_bound();
   session_.load(session_.decoder(), {});
   std::vector<float>& latent = latents_[static_cast<size_t>(index)];
   RenderedImage image;
   image.index = index;
   image.seed = seed_of(job_.request.seed, index);
-  image.rgb = to_bytes(session_.model().decoder->decode(ctx_, latent, job_.grid, progress),
+  image.rgb = to_bytes(decode_within_memory(session_, ctx_, latent, job_.grid, progress),
                        &session_.backend().pool());
   image.latent = std::move(latent);
   const double seconds = (watch_.microseconds() - begun) * 1e-6;

@@ -27,7 +27,6 @@ class Rendering {
   // Leaves the latents of all images in latents_, except those that can be decoded at once.
   void denoise();
   bool has_room_to_decode() const;
-  uint64_t image_bound() const;
   void on_step(int image, const SamplerStep& step);
   void encode_upcoming();
   // Lets the backends spend a little of the time that steps take on making them faster.

@@ -306,9 +306,17 @@ class ToyDecoder : public models::Decoder {
     return bytes_of(dtype, {grid.tokens(), ToyShape::kLatent + 3 * kSide * kSide});
   }
 
+  // For tests: bounds that find no memory, and how often it was tried.
+  enum class Refused { none, whole, all };
+  static inline Refused refused = Refused::none;
+  static inline int tries = 0;
   UnsetVector<float> decode(nn::Context& ctx, std::span<const float> latent,
                             const models::Grid& grid,
                             const std::function<void(double)>& progress) const override {
+    ++tries;
+    if (refused == Refused::all || (refused == Refused::whole && ctx.image_bytes == 0)) {
+      throw OutOfMemory("toy: no memory for images");
+    }
     need(0);
     const int64_t side = ToyShape::kTokenSide, width = grid.width * side;
     const nn::Matrix uploaded = upload_matrix(ctx, latent.data(), grid.tokens(), ToyShape::kLatent);
