@@ -66,6 +66,21 @@ class Log {
   std::mutex mutex_;
 };
 
+// Of a model that does not stay on its device as a whole.
+void log_plan(const EngineInfo& info, Log& log) {
+  if (info.streamed_bytes == 0) return;
+  const auto gigabytes = [](uint64_t bytes) {
+    return fmt::format("{:.2f}", static_cast<double>(bytes) * 1e-9);
+  };
+  uint64_t staying = 0;
+  for (const PartPlace& part : info.plan) staying += part.device_bytes;
+  log({.sentence = fmt::format("{} GB of weights stay on the device, and {} GB come to it in each "
+                               "step",
+                               gigabytes(staying), gigabytes(info.streamed_bytes)),
+       .fields = {{"device_gb", gigabytes(staying)},
+                  {"streamed_gb", gigabytes(info.streamed_bytes)}}});
+}
+
 LogLine line_of(const Job& job) {
   const JobView view = job.view();
   const double begun = view.started_at > 0 ? view.started_at : view.ended_at;
@@ -163,6 +178,7 @@ void serve(const ServeOptions& options, const ServeHooks& hooks) {
   while (!hooks.stop()) {
     if (!was_ready && service.is_ready()) {
       was_ready = true;
+      log_plan(service.info(), log);
       log({.sentence = "ready"});
     }
     if (service.has_failed()) break;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct StreamedNetworks {
   // `place`: of a unit of a network.
   using Place = std::function<Residency(size_t network, int64_t unit)>;
   StreamedNetworks(Backend& backend, const Place& place, int buffers)
-      : ctx{backend, DType::bf16},
+      : ctx{.backend = backend, .dtype = DType::bf16, .stop = &stop},
         stream(backend, buffers, uint64_t{1} << 20),
         z(ctx.matrix(kTokens, kChannels)) {
     for (const size_t i : {0u, 1u}) {
@@ -76,6 +77,7 @@ struct StreamedNetworks {
   }
 
   const std::vector<float> times = {0.0f, 0.1f, 0.25f, 0.5f, 0.75f, 0.9f};
+  std::atomic<bool> stop{false};
   nn::Context ctx;
   std::vector<std::unique_ptr<ideogram4::Transformer>> networks;
   std::vector<std::unique_ptr<engine::PartStore>> stores;

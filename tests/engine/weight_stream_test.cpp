@@ -31,6 +31,41 @@ TEST(WeightStream, SendsEachUnitOnceForEachPass) {
   EXPECT_EQ(6 * many.stream.sent_bytes(), 20 * few.stream.sent_bytes());
 }
 
+// Between the layers of a pass, while the next ones are on their way.
+TEST(WeightStream, IsStoppedWithinAPassAndGoesOn) {
+  class StopsAtOp : public OpObserver {
+   public:
+    explicit StopsAtOp(std::atomic<bool>& stop) : stop_(stop) {}
+    void before(std::string_view) override {
+      if (--left == 0) stop_ = true;
+      ++seen;
+    }
+    void after(const OpRecord&) override {}
+    int left = -1, seen = 0;
+
+   private:
+    std::atomic<bool>& stop_;
+  };
+  const auto backend = make_ref_backend();
+  StreamedNetworks net(
+      *backend, [](size_t, int64_t) { return Residency::host; }, 3);
+  net.open();
+  for (const int64_t at : {0, 1}) net.step(at);
+  const auto expected = net.step(2);
+  StopsAtOp observer(net.stop);
+  backend->set_op_observer(&observer);
+  net.step(2);
+  const int ops = observer.seen;
+  for (const int at_op : {ops / 4, ops / 2, ops * 3 / 4}) {
+    observer.left = at_op;
+    EXPECT_THROW(net.step(2), Cancelled);
+    EXPECT_LT(observer.left, 1);
+    net.stop = false;
+    EXPECT_EQ(net.step(2), expected) << at_op;
+  }
+  backend->set_op_observer(nullptr);
+}
+
 TEST(WeightStream, SaysWhatDoesNotFitItsBuffers) {
   const auto backend = make_ref_backend();
   nn::Context ctx{*backend, DType::f32};
