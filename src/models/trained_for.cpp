@@ -87,9 +87,8 @@ TrainedFor read_trained_for(const std::string& path) {
   });
   each_of("words", [&](const nlohmann::json& word) {
     check(word.is_string(), "{}: words has {}, expected words", path, describe(word));
-    for (const std::string_view each : words_in(spaced(word.get<std::string>()))) {
-      made.words.emplace(each);
-    }
+    const std::string text = spaced(word.get<std::string>());  // the words are views of it
+    for (const std::string_view each : words_in(text)) made.words.emplace(each);
   });
   for (const std::string& object : made.objects) {
     if (made.words.empty()) break;
