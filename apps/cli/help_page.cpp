@@ -98,6 +98,7 @@ constexpr ManEntry kVariables[] = {
     {"OCTET_FORCE_KERNEL", "Name of the only INT8 GEMM kernel that may run."},
     {"OCTET_GRAPH", "0: run every step op by op instead of replaying recorded steps."},
     {"OCTET_LOG", "Verbosity: debug, info or quiet; -v and -q take precedence."},
+    {"OCTET_PINNED", "0: weights that wait in host memory for a GPU are not pinned."},
     {"OCTET_TRACE", "Topics to trace; gemm prints each problem and the kernel chosen for it."},
     {"HF_ENDPOINT", "Address of the hub, for a mirror."},
     {"HF_HOME, HF_HUB_CACHE", "Where the hub's cache is."},

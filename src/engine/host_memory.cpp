@@ -28,7 +28,7 @@ void check_host_memory(const DevicePlan& plan, uint64_t free) {
   if (needed <= free) return;
   const uint64_t beside = std::min(needed / (kShare - 1), kMostOfProcess);
   check_free_memory("denoising", static_cast<double>(needed + beside),
-                    "use a smaller `size`, or leave `keep` out");
+                    sentence("use a smaller `size`, or leave `keep` out"));
 }
 
 }  // namespace octet::engine
