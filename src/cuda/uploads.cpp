@@ -169,7 +169,12 @@ Transfer Uploads::prefetch(std::byte* device, const std::byte* pinned, size_t by
     const Fill copy = [pinned](std::byte* into, size_t first, size_t count) {
       std::memcpy(into, pinned + first, count);
     };
-    send(device, bytes, copy, &pool, 1);
+    try {
+      send(device, bytes, copy, &pool, 1);
+    } catch (...) {
+      join();  // whoever releases the memory does so behind the copies
+      throw;
+    }
   } else {
     check_cuda(cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, copies_),
                "uploading");

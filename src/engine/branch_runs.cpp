@@ -62,6 +62,7 @@ void BranchRuns::open_stream() {
 
 void BranchRuns::end() {
   runs_.clear();
+  batched_.clear();
   work_.reset();
   if (device_.stream != nullptr) device_.stream->close();
 }

@@ -92,6 +92,7 @@ void Rendering::prepare(const BranchTexts& texts) try {
 } catch (const OutOfMemory& error) {
   branches_.end();
   if (!session_.gives_way()) throw;
+  ctx_.rows_at_once = session_.context().rows_at_once;
   report_.places = text_of(session_.plan());
   report_.warnings.push_back(
       sentence("there was less free memory than when the model was opened ({}); now: {}",

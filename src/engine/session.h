@@ -140,7 +140,7 @@ class Session {
   void add_denoisers();
   // Of WorkBytes, for the devices. Parts are asked while none of their weights is loaded.
   void count_work();
-  void make_plan(const models::Extent& extent);
+  void make_plan(const models::Extent& extent, bool checked = true);
   void plan_within(const models::Extent& extent);
   void plan_again(const models::Extent& extent);
   models::RunAs text_as() const;

@@ -136,6 +136,7 @@ void Session::plan_again(const models::Extent& extent) {
 }
 
 bool Session::gives_way() {
+  if (text_ != nullptr && text_->rules().random) return false;  // there are no files to read again
   const std::string before = text_of(plan_);
   plan_again(models::Extent(denoisers_.front()->planned));
   return text_of(plan_) != before;
@@ -197,12 +198,17 @@ void Session::plan_within(const models::Extent& extent) {
       device->ctx.rows_at_once = rows_at_once_;
     }
     count_work();
-    make_plan(extent);
+    try {
+      make_plan(extent);
+    } catch (const InvalidRequest&) {
+      make_plan(extent, /*checked=*/false);  // the session keeps its parts
+      throw;
+    }
   }
 }
 
 // Each device is planned by itself.
-void Session::make_plan(const models::Extent& extent) {
+void Session::make_plan(const models::Extent& extent, bool checked) {
   const models::RunAs networks = networks_as();
   plan_.clear();
   device_plans_.clear();
@@ -234,8 +240,8 @@ void Session::make_plan(const models::Extent& extent) {
     memory.shared = shared;
     if (shared) memory.work += loading_bytes(needs[i]);
     DevicePlan plan = plan_residency(needs[i], options_.model.keep, memory);
-    check_budget(device, plan, free);
-    if (shared) check_host_memory(plan, free);
+    if (checked) check_budget(device, plan, free);
+    if (checked && shared) check_host_memory(plan, free);
     taken += device.work.of(extent);
     for (const PartPlace& place : plan.places) {
       taken += place.device_bytes;
