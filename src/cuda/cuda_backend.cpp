@@ -115,7 +115,10 @@ class CudaBackend final : public Backend, private GemmTuning {
   void forget_marks() override { marks_.forget(); }
   std::optional<uint64_t> free_memory() const override { return device_->free_memory(); }
   MemoryLimit memory_limit() const override { return device_->limit(); }
-  void trim_memory() override { device_->give_back_unused(); }
+  void trim_memory() override {
+    synchronize();  // releases what uploads have left
+    device_->give_back_unused();
+  }
   MemoryUse memory() const override { return device_->memory(); }
   void reset_peak() override { device_->reset_peak(); }
 

@@ -97,7 +97,9 @@ Device::Device(int index, cudaStream_t stream, uint64_t memory_limit)
 // What the context has taken, and what its kernels take once they are loaded, when they first run.
 uint64_t Device::of_context(uint64_t before) const {
   const uint64_t used = used_memory(traits_.index);
-  return (used > before ? used - before : kUsualContextBytes) + kKernelBytes;
+  // Other programs may have taken some of it meanwhile.
+  const uint64_t taken = used > before ? used - before : kUsualContextBytes;
+  return std::min(taken, 2 * kUsualContextBytes) + kKernelBytes;
 }
 
 Device::~Device() {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/host_backend.h"
+#include "base/env.h"
 #include "base/never_destroyed.h"
 
 namespace octet::engine {
@@ -37,6 +38,7 @@ LinearUses BranchRuns::linears() const {
 // --- before the first step ---
 
 void BranchRuns::prepare(const BranchTexts& texts, const OnRenderProgress& progress) {
+  ctx_.rows_at_once = device_.ctx.rows_at_once;  // of the newest plan
   for (const size_t network : networks()) {
     session_.load(*device_.stores.at(network), progress);
     for (const size_t branch : branches_) {
@@ -54,7 +56,9 @@ void BranchRuns::open_stream() {
   if (device_.stream == nullptr) return;
   constexpr uint64_t kOfOps = uint64_t{32} << 20;
   ctx_.backend.trim_memory();
-  work_ = ctx_.backend.reserve_work(device_.work.of_pass(job_.extent()) + kOfOps);
+  if (env::graph()) {  // else nothing is recorded, and ops take memory of their own
+    work_ = ctx_.backend.reserve_work(device_.work.of_pass(job_.extent()) + kOfOps);
+  }
   std::vector<PartStore*> stores;
   for (const size_t network : networks()) stores.push_back(device_.stores.at(network).get());
   device_.stream->open(stores);

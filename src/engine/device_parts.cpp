@@ -35,7 +35,9 @@ WorkBytes DeviceParts::work(uint64_t of_ops) const {
 
 MemoryAtHand DeviceParts::memory(uint64_t device, uint64_t host, const WorkBytes& work,
                                  const models::Extent& extent) const {
-  MemoryAtHand memory{.device = device, .host = host, .work = work.of_steps(extent)};
+  constexpr uint64_t kLanding = uint64_t{256} << 20;  // see cuda/uploads.h
+  MemoryAtHand memory{
+      .device = device, .host = host, .work = work.of_steps(extent), .landing = kLanding};
   if (text_as && !once) {
     memory.other_work = std::max(work.of_text(extent.text_tokens), work.least_of_decoding(extent));
   }

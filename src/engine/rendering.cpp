@@ -88,16 +88,26 @@ RenderReport Rendering::run() {
 // Another program may have taken memory since the plan was made: then more of the model stays with
 // the host.
 void Rendering::prepare(const BranchTexts& texts) try {
+  make_preview_map();
   branches_.prepare(texts, callbacks_.progress);
+  warn_of_rows();
 } catch (const OutOfMemory& error) {
   branches_.end();
   if (!session_.gives_way()) throw;
-  ctx_.rows_at_once = session_.context().rows_at_once;
   report_.places = text_of(session_.plan());
   report_.warnings.push_back(
       sentence("there was less free memory than when the model was opened ({}); now: {}",
                error.sentence(), report_.places));
   branches_.prepare(texts, callbacks_.progress);
+  warn_of_rows();
+}
+
+void Rendering::warn_of_rows() {
+  if (ctx_.rows_at_once == 0) return;
+  report_.warnings.push_back(
+      sentence("`max_memory` is too small for whole passes: they work on {} rows at a time, which "
+               "is slower and may change the picture by roundings",
+               ctx_.rows_at_once));
 }
 
 void Rendering::end_use() {
@@ -209,16 +219,20 @@ bool Rendering::shows_preview(const SamplerStep& step) const {
   return callbacks_.preview && (step.done % every == 0 || step.done == step.total);
 }
 
+// Before the steps, whose memory is planned without a decoder.
+void Rendering::make_preview_map() {
+  auto& map = session_.kept().preview;
+  if (!callbacks_.preview || map) return;
+  session_.load(session_.decoder(), {});
+  map.emplace(ctx_, *session_.model().decoder);
+  session_.decoder().end_use();
+  profile_.collect();
+}
+
 // Where the picture would be if the rest of the way were as straight as this step.
 void Rendering::show_preview(int image, int done, std::span<const float> velocity,
                              std::span<const float> latent) {
-  auto& map = session_.kept().preview;
-  if (!map) {
-    session_.load(session_.decoder(), {});
-    map.emplace(ctx_, *session_.model().decoder);
-    session_.decoder().end_use();
-    profile_.collect();
-  }
+  const auto& map = session_.kept().preview;
   const auto& moments = job_.schedule().times;
   const float left = moments.back() - moments[static_cast<size_t>(done)];
   std::vector<float> ahead(latent.begin(), latent.end());

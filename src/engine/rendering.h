@@ -22,6 +22,8 @@ class Rendering {
 
  private:
   void prepare(const BranchTexts& texts);
+  void warn_of_rows();
+  void make_preview_map();
   PromptCache::Text encode(const PromptCache::Tokens& tokens);
   BranchTexts encode_texts();
   // Leaves the latents of all images in latents_, except those that can be decoded at once.

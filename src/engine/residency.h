@@ -37,6 +37,8 @@ struct MemoryAtHand {
   // What comes before and after the steps takes, beside weights: activations of a text, images that
   // are decoded. Buffers and the steps' own work make room for it.
   uint64_t other_work = 0;
+  // What a layer that is read from files takes on its way, beside itself.
+  uint64_t landing = 0;
 };
 
 struct DevicePlan {

@@ -142,6 +142,7 @@ class Session {
   void count_work();
   void make_plan(const models::Extent& extent, bool checked = true);
   void plan_within(const models::Extent& extent);
+  void use_rows(int64_t at_once);
   void plan_again(const models::Extent& extent);
   models::RunAs text_as() const;
   models::RunAs networks_as() const;

@@ -7,6 +7,7 @@
 #include "backend/host_backend.h"
 #include "base/free_memory.h"
 #include "base/invalid_request.h"
+#include "base/log.h"
 #include "engine/device_parts.h"
 #include "engine/host_memory.h"
 #include "engine/residency.h"
@@ -100,12 +101,10 @@ void Session::fit(const Job& job) {
   bool fits = device_plans_.size() == denoisers_.size();  // else planning has failed before
   for (size_t i = 0; fits && i < denoisers_.size(); ++i) {
     const Denoiser& device = *denoisers_[i];
-    const bool on_host = keeps_data_on_host(device.backend());
-    if (device.stream == nullptr && !on_host) continue;
     const uint64_t before = device.work.of_steps(device.planned);
     const uint64_t now = device.work.of_steps(extent);
     const DevicePlan& plan = device_plans_[i];
-    fits = now <= before || (on_host && plan.taken + now - before <= plan.at_hand);
+    fits = now <= before || plan.taken + now - before <= plan.at_hand;
   }
   if (fits) return;
   models::Extent larger = denoisers_.front()->planned;
@@ -129,7 +128,13 @@ void Session::plan_again(const models::Extent& extent) {
   try {
     plan_within(extent);
   } catch (...) {
-    for (const auto& device : denoisers_) device->planned = before;
+    // As it was, for pictures that fit.
+    try {
+      plan_within(before);
+    } catch (const Error& error) {
+      log::debug("planning as before: {}", error.what());
+    }
+    merge(loras_);
     throw;
   }
   merge(loras_);
@@ -185,26 +190,30 @@ void Session::check_budget(const Denoiser& device, const DevicePlan& plan, uint6
 // On a GPU some kernels are chosen by the number of rows, so the bits may differ from those of
 // whole passes: nobody works like this who need not.
 void Session::plan_within(const models::Extent& extent) {
+  if (rows_at_once_ != 0) use_rows(0);
+  try {
+    return make_plan(extent);
+  } catch (const InvalidRequest&) {
+    use_rows(DeviceParts::kRowsAtOnce);
+  }
   try {
     make_plan(extent);
-  } catch (const InvalidRequest&) {
-    if (rows_at_once_ != 0) throw;
-    rows_at_once_ = DeviceParts::kRowsAtOnce;
-    // Parts are counted while nobody brings them weights.
-    text_.reset();
-    decoder_.reset();
-    for (const auto& device : denoisers_) {
-      device->stores.clear();
-      device->ctx.rows_at_once = rows_at_once_;
-    }
-    count_work();
-    try {
-      make_plan(extent);
-    } catch (const InvalidRequest&) {
-      make_plan(extent, /*checked=*/false);  // the session keeps its parts
-      throw;
-    }
+  } catch (...) {
+    make_plan(extent, /*checked=*/false);  // the session keeps its parts
+    throw;
   }
+}
+
+// Parts are counted while nobody brings them weights.
+void Session::use_rows(int64_t at_once) {
+  rows_at_once_ = at_once;
+  text_.reset();
+  decoder_.reset();
+  for (const auto& device : denoisers_) {
+    device->stores.clear();
+    device->ctx.rows_at_once = at_once;
+  }
+  count_work();
 }
 
 // Each device is planned by itself.

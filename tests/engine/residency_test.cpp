@@ -109,9 +109,20 @@ TEST(Residency, OtherWorkIsReserved) {
 TEST(Residency, WhatPreparesNeedsRoomToo) {
   PartNeed network = network_of("only");
   network.units.back().bytes = 45;
-  const DevicePlan plan = plan_residency({network}, {}, {.device = 100, .host = 0, .work = 30});
+  const DevicePlan plan = plan_residency({network}, {}, {.device = 100, .host = 999, .work = 30});
   EXPECT_EQ(plan.least, 75u);
-  EXPECT_EQ(units(plan, 0), "dssssdsssss");
+  EXPECT_EQ(units(plan, 0), "dhhhhdhhhhh");
+}
+
+// It comes whole, in pieces that land elsewhere first, before it is moved to its buffer.
+TEST(Residency, WhatIsReadFromFilesNeedsRoomToLand) {
+  const MemoryAtHand memory{.device = 100, .host = 0, .work = 30, .landing = 5};
+  const DevicePlan plan = plan_residency({network_of("only")}, {}, memory);
+  EXPECT_EQ(plan.least, 30u + 10 + 10 + 5);
+  EXPECT_LE(plan.taken, 100u);
+  MemoryAtHand with_host = memory;
+  with_host.host = 999;
+  EXPECT_EQ(plan_residency({network_of("only")}, {}, with_host).least, 30u + 10);
 }
 
 TEST(Residency, LayersThatAStepVisitsTwiceStay) {
