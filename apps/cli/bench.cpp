@@ -1,9 +1,11 @@
 // octet bench
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 
 #include "commands.h"
+#include "octet/tools/files.h"
 #include "octet/tools/report.h"
 #include "output.h"
 
@@ -108,10 +110,27 @@ void add_bench_step(CLI::App& bench, CommonFlags& flags) {
                    "Fewer layers, to save memory or time");
   add_step_flags(step, *request);
   add_whole_number(step, "--steps", request->steps, 1, 1000, "Steps to measure");
+  add_max_memory(step, request->max_memory,
+                 "Device memory to use at most, such as 8GB: layers that do not fit come from host "
+                 "memory while others run");
+  const auto timeline = std::make_shared<std::string>();
+  add_value(step, "--timeline", "FILE", *timeline,
+            "Draw when layers came and ran in the last step, as SVG")
+      ->needs(step.get_option("--max-memory"));
   set_examples(step, {"octet bench step --device cuda --size 1024",
+                      "octet bench step --max-memory 8GB --timeline step.svg",
                       "octet bench step --size 256 --layers 2 --steps 3"});
-  step.callback(
-      [&flags, request] { measure<PhaseReports>(flags, *request, bench_step, "bench step"); });
+  step.callback([&flags, request, timeline] {
+    request->device = flags.device;
+    request->threads = flags.threads;
+    check_outputs(flags, {*timeline});
+    const StepBench bench = [&] {
+      PhaseReports progress(flags, "bench step");
+      return bench_step(*request, std::ref(progress));
+    }();
+    show(flags, to_text(bench), json_of(flags, bench));
+    if (!timeline->empty()) write_text_file(*timeline, timeline_svg(bench));
+  });
 }
 
 void add_bench_e2e(CLI::App& bench, CommonFlags& flags) {

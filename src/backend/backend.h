@@ -189,6 +189,8 @@ class Backend {
   // Moments in the order of this backend's work, and the microseconds between two of them, for
   // which it waits. They cost little, and count until forget_marks().
   virtual size_t mark() = 0;
+  // The same in the order of the copies that prefetch() begins, behind the ops called so far.
+  virtual size_t mark_copies() = 0;
   virtual double microseconds_between(size_t begin, size_t end) = 0;
   virtual void forget_marks() = 0;
   // One at a time; null for none.

@@ -108,7 +108,8 @@ class CudaBackend final : public Backend, private GemmTuning {
     const Active active(traits().index);
     chooser_.refine(seconds);
   }
-  size_t mark() override { return marks_.mark(); }
+  size_t mark() override { return marks_.mark(stream()); }
+  size_t mark_copies() override { return marks_.mark(uploads_->behind_ops()); }
   double microseconds_between(size_t begin, size_t end) override {
     return marks_.microseconds_between(begin, end);
   }

@@ -9,14 +9,14 @@ Marks::~Marks() {
   for (cudaEvent_t event : events_) cudaEventDestroy(event);
 }
 
-size_t Marks::mark() {
+size_t Marks::mark(cudaStream_t stream) {
   const Active active(device_.traits().index);
   if (used_ == events_.size()) {
     cudaEvent_t event = nullptr;
     check_cuda(cudaEventCreate(&event), "making an event");
     events_.push_back(event);
   }
-  check_cuda(cudaEventRecord(events_[used_], device_.stream()), "recording an event");
+  check_cuda(cudaEventRecord(events_[used_], stream), "recording an event");
   return used_++;
 }
 

@@ -1,4 +1,4 @@
-// Moments in the order of a stream's work: events that are made once and used again.
+// Moments in the order of a device's streams: events that are made once and used again.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class Marks {
   Marks(const Marks&) = delete;
   Marks& operator=(const Marks&) = delete;
 
-  size_t mark();
+  size_t mark(cudaStream_t stream);
   // Waits for both.
   double microseconds_between(size_t begin, size_t end) const;
   void forget() { used_ = 0; }

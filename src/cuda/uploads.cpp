@@ -160,11 +160,17 @@ Buffer Uploads::allocate_pinned(size_t bytes, ThreadPool* pool) {
           }};
 }
 
-Transfer Uploads::prefetch(std::byte* device, const std::byte* pinned, size_t bytes,
-                           ThreadPool& pool) {
+cudaStream_t Uploads::behind_ops() {
   const Active active(device_->traits().index);
   reached_.record(device_->stream());
   reached_.hold(copies_);
+  return copies_;
+}
+
+Transfer Uploads::prefetch(std::byte* device, const std::byte* pinned, size_t bytes,
+                           ThreadPool& pool) {
+  const Active active(device_->traits().index);
+  behind_ops();
   if (pinned_.is_pageable(pinned)) {
     const Fill copy = [pinned](std::byte* into, size_t first, size_t count) {
       std::memcpy(into, pinned + first, count);

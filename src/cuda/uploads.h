@@ -36,6 +36,8 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   // By the threads of `pool` where the memory could not be pinned.
   Transfer prefetch(std::byte* device, const std::byte* pinned, size_t bytes, ThreadPool& pool);
   void wait(const Transfer& transfer);
+  // The stream of the copies, which from now on wait for the ops called so far.
+  cudaStream_t behind_ops();
   // After waiting for the ops: frees what they no longer use.
   void tidy_up() { free_released(0); }
 

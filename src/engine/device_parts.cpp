@@ -4,15 +4,19 @@
 
 namespace octet::engine {
 
+PartNeed need_of(models::Part& part, const models::RunAs& how, const Backend* device) {
+  PartNeed need{.name = std::string(part.name()), .units = {}};
+  for (int64_t unit = 0; unit < part.unit_count(); ++unit) {
+    need.units.push_back({models::unit_bytes(part, unit, how, device), unit >= part.pass_units()});
+  }
+  return need;
+}
+
 std::vector<PartNeed> DeviceParts::needs(const Backend* device) const {
   std::vector<PartNeed> needs;
   const auto add = [&](models::Part& part, const models::RunAs& how) -> PartNeed& {
-    PartNeed& need =
-        needs.emplace_back(PartNeed{.name = std::string(part.name()), .units = {}, .once = once});
-    for (int64_t unit = 0; unit < part.unit_count(); ++unit) {
-      need.units.push_back(
-          {models::unit_bytes(part, unit, how, device), unit >= part.pass_units()});
-    }
+    PartNeed& need = needs.emplace_back(need_of(part, how, device));
+    need.once = once;
     return need;
   };
   if (text_as) add(*model.text_encoder, *text_as);

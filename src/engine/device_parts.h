@@ -14,6 +14,9 @@
 
 namespace octet::engine {
 
+// As `device` packs it, or without padding.
+PartNeed need_of(models::Part& part, const models::RunAs& how, const Backend* device = nullptr);
+
 struct DeviceParts {
   // nn::Context's, in budgets too small for whole passes.
   static constexpr int64_t kRowsAtOnce = 1024;

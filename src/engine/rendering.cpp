@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "backend/host_backend.h"
 #include "base/error.h"
 #include "base/invalid_request.h"
 #include "base/out_of_memory.h"
@@ -105,9 +106,10 @@ void Rendering::prepare(const BranchTexts& texts) try {
 void Rendering::warn_of_rows() {
   if (ctx_.rows_at_once == 0) return;
   report_.warnings.push_back(
-      sentence("`max_memory` is too small for whole passes: they work on {} rows at a time, which "
-               "is slower and may change the picture by roundings",
-               ctx_.rows_at_once));
+      sentence("memory is too short for whole passes: they work on {} rows at a time, which is "
+               "slower{}",
+               ctx_.rows_at_once,
+               keeps_data_on_host(ctx_.backend) ? "" : " and may change the picture by roundings"));
 }
 
 void Rendering::end_use() {

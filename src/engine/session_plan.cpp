@@ -186,16 +186,17 @@ void Session::check_budget(const Denoiser& device, const DevicePlan& plan, uint6
       gigabytes(device.work.of_steps(device.planned)), gigabytes(plan.buffer_bytes), context);
 }
 
-// A budget that is too small for whole passes may do for passes that work on some rows at a time.
+// Memory that is too small for whole passes may do for passes that work on some rows at a time.
 // On a GPU some kernels are chosen by the number of rows, so the bits may differ from those of
 // whole passes: nobody works like this who need not.
 void Session::plan_within(const models::Extent& extent) {
   if (rows_at_once_ != 0) use_rows(0);
   try {
     return make_plan(extent);
-  } catch (const InvalidRequest&) {
-    use_rows(DeviceParts::kRowsAtOnce);
+  } catch (const InvalidRequest&) {  // `max_memory` is too small
+  } catch (const OutOfMemory&) {     // a host's memory is
   }
+  use_rows(DeviceParts::kRowsAtOnce);
   try {
     make_plan(extent);
   } catch (...) {

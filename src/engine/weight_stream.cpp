@@ -62,8 +62,12 @@ void WeightStream::send(size_t item) {
   const Item& what = items_[item];
   Slot& slot = slots_[what.slot];
   slot.holds = kNothing;
+  const size_t begin = trace_ != nullptr ? backend_.mark_copies() : 0;
   slot.sent = what.store->send(what.unit, slot.memory, buffer_bytes_);
   slot.holds = item;
+  if (trace_ != nullptr) {
+    trace_->copies.push_back({what.store, what.unit, begin, backend_.mark_copies()});
+  }
   sent_bytes_ += what.store->bytes_of(what.unit);
 }
 
@@ -93,16 +97,18 @@ void WeightStream::look_ahead(size_t item) {
 
 void WeightStream::need(const PartStore& store, int64_t unit) {
   const Range& range = ranges_.at(&store);
-  const auto begin = items_.begin() + static_cast<std::ptrdiff_t>(range.first);
-  const auto end = items_.begin() + static_cast<std::ptrdiff_t>(range.end);
-  const auto found = std::ranges::lower_bound(begin, end, unit, std::less<int64_t>(), &Item::unit);
-  octet::check(found != end && found->unit == unit, "weight stream: {} has no unit {}",
+  const auto first = items_.begin() + static_cast<std::ptrdiff_t>(range.first);
+  const auto last = items_.begin() + static_cast<std::ptrdiff_t>(range.end);
+  const auto found = std::ranges::lower_bound(first, last, unit, std::less<int64_t>(), &Item::unit);
+  octet::check(found != last && found->unit == unit, "weight stream: {} has no unit {}",
                store.part().name(), unit);
   const auto item = static_cast<size_t>(found - items_.begin());
   Slot& slot = slots_[found->slot];
+  const size_t begin = trace_ != nullptr ? backend_.mark() : 0;
   if (slot.holds != item) send(item);
   look_ahead(item);
   backend_.wait(slot.sent);
+  if (trace_ != nullptr) trace_->waits.push_back({&store, unit, begin, backend_.mark()});
 }
 
 }  // namespace octet::engine

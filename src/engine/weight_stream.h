@@ -16,6 +16,16 @@
 
 namespace octet::engine {
 
+// When units came and were waited for, in the backend's marks.
+struct StreamTrace {
+  struct Entry {
+    const PartStore* store = nullptr;
+    int64_t unit = 0;
+    size_t begin = 0, end = 0;
+  };
+  std::vector<Entry> copies, waits;
+};
+
 class WeightStream {
  public:
   WeightStream(Backend& backend, int buffers, uint64_t buffer_bytes)
@@ -35,6 +45,9 @@ class WeightStream {
   void expect(const PartStore* next) { expected_ = next; }
   // Called by a store when a run asks for a unit: ops that follow find it there.
   void need(const PartStore& store, int64_t unit);
+
+  // Notes what happens from now on; null: nothing.
+  void set_trace(StreamTrace* trace) { trace_ = trace; }
 
   uint64_t sent_bytes() const { return sent_bytes_; }  // since it was made
 
@@ -66,6 +79,7 @@ class WeightStream {
   std::vector<Item> items_;
   std::map<const PartStore*, Range> ranges_;
   const PartStore* expected_ = nullptr;
+  StreamTrace* trace_ = nullptr;
   uint64_t sent_bytes_ = 0;
 };
 

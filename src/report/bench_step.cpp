@@ -8,6 +8,7 @@
 #include "formats/boundary.h"
 #include "octet/tools/report.h"
 #include "report/json.h"
+#include "report/nested.h"
 #include "report/text.h"
 
 namespace octet {
@@ -28,6 +29,18 @@ static void to_json(Json& json, const StepBranch& branch) {
   json = joined({OCTET_FIELDS(branch, name, tokens, ms), branch.steadiness,
                  OCTET_FIELDS(branch, watched_ms), OCTET_KNOWN_FIELDS(branch, int8_tops),
                  OCTET_FIELDS(branch, ops, kernels)});
+}
+
+static void to_json(Json& json, const StepSpan& span) {
+  json = joined({OCTET_FIELDS(span, name), field("unit", span.unit >= 0 ? Json(span.unit) : Json()),
+                 OCTET_KNOWN_FIELDS(span, bytes), OCTET_FIELDS(span, begin_ms, end_ms)});
+}
+
+static void to_json(Json& json, const StepTimeline& timeline) {
+  json = Json();
+  if (!timeline.is_known()) return;
+  json = joined({OCTET_FIELDS(timeline, ms, wait_ms, copy_ms, copied_bytes),
+                 OCTET_FIELDS(timeline, passes, runs, copies)});
 }
 
 namespace {
@@ -109,15 +122,38 @@ std::string work_line(const StepBench& bench) {
                      bench.allocations, bench.waits);
 }
 
+// Nothing without a budget.
+std::string budget_text(const StepBench& bench) {
+  if (bench.max_memory == 0) return "";
+  int layers = 0, here = 0;
+  for (const PartPlace& place : bench.plan) {
+    layers += place.layers;
+    here += place.layers_on_device;
+  }
+  std::string text =
+      fmt::format("{} may be used, {} of it by the device's context: {} of {} layers stay",
+                  human_bytes(bench.max_memory), human_bytes(bench.context_bytes), here, layers);
+  if (bench.streamed_bytes > 0) {
+    text += fmt::format("; {} come in each step", human_bytes(bench.streamed_bytes));
+  }
+  const StepTimeline& timeline = bench.timeline;
+  if (timeline.is_known()) {
+    text += fmt::format("\n(in the last one at {} GB/s, and {} of {} ms were waits for them)",
+                        short_number(timeline.copy_gb_per_s()), short_number(timeline.wait_ms),
+                        short_number(timeline.ms));
+  }
+  return text + "\n";
+}
+
 std::string ceiling_line(const StepBench& bench) {
   const auto in = [](const char* unit, double value) {
     return value > 0 ? fmt::format("{} {}", short_number(value), unit) : "unknown";
   };
   return fmt::format(
-      "Ceilings, measured after the steps: INT8 {}, bf16 {}, copying {}. An op's bytes: "
+      "Ceilings, measured {} the steps: INT8 {}, bf16 {}, copying {}. An op's bytes: "
       "its\nmatrices, each counted once.",
-      in("TOPS", bench.int8_ceiling_tops), in("TOPS", bench.bf16_ceiling_tops),
-      in("GB/s", bench.copy_gb_per_s));
+      bench.max_memory > 0 ? "before" : "after", in("TOPS", bench.int8_ceiling_tops),
+      in("TOPS", bench.bf16_ceiling_tops), in("GB/s", bench.copy_gb_per_s));
 }
 
 }  // namespace
@@ -130,10 +166,12 @@ std::string to_json(const StepBench& bench) try {
       "octet.bench.step/1",
       joined({OCTET_FIELDS(bench, device, date, commit), field("dtype", bench.activations),
               OCTET_FIELDS(bench, linears, attention, threads, width, height, text_tokens, layers,
-                           parameters, weight_bytes, peak_bytes, steps),
-              field("ms", bench.ms()), OCTET_FIELDS(bench, step_ms),
-              OCTET_KNOWN_FIELDS(bench, launches), OCTET_FIELDS(bench, allocations, waits),
-              field("ceilings", ceilings), OCTET_FIELDS(bench, power, branches)}));
+                           parameters, weight_bytes, peak_bytes),
+              OCTET_KNOWN_FIELDS(bench, max_memory, context_bytes),
+              OCTET_FIELDS(bench, plan, streamed_bytes, timeline, steps), field("ms", bench.ms()),
+              OCTET_FIELDS(bench, step_ms), OCTET_KNOWN_FIELDS(bench, launches),
+              OCTET_FIELDS(bench, allocations, waits), field("ceilings", ceilings),
+              OCTET_FIELDS(bench, power, branches)}));
 } catch (...) {
   rethrow_as_error();
 }
@@ -149,14 +187,15 @@ std::string to_text(const StepBench& bench) try {
   const bool is_disturbed = std::abs(watched_ms / bench.ms() - 1) > kNoticeable;
   return fmt::format(
       "{}\n{} x {} pixels, {} text tokens, layers: {}, linears {}, activations {}\n"
-      "{:.2f} billion random weights in {}, at most {} in use during a step\n\n"
+      "{:.2f} billion random weights in {}, at most {} in use during a step\n{}\n"
       "{}\n{}\n{}\nMedians of {} step{}; a step is one pass of each network, guidance and update. "
       "gemm: native\nINT8; matmul: not quantized. {}\n{}\n{}\n{}{}",
       bench.device, bench.width, bench.height, bench.text_tokens, bench.layers,
       word_of(bench.linears), word_of(bench.activations),
       static_cast<double>(bench.parameters) * 1e-9, human_bytes(bench.weight_bytes),
-      human_bytes(bench.peak_bytes), branch_table(bench, speed), op_table(bench, speed, watched_ms),
-      kernel_table(bench, speed), bench.steps, bench.steps == 1 ? "" : "s",
+      human_bytes(bench.peak_bytes), budget_text(bench), branch_table(bench, speed),
+      op_table(bench, speed, watched_ms), kernel_table(bench, speed), bench.steps,
+      bench.steps == 1 ? "" : "s",
       is_disturbed ? fmt::format("Ops were timed in separate passes, at {} ms per step.",
                                  short_number(watched_ms))
                    : "Ops were timed in separate passes.",

@@ -21,6 +21,7 @@ namespace octet {
 // What ran, and where the time went.
 void to_json(report::Json& json, const RenderReport& report);
 void to_json(report::Json& json, const LinearCount& linears);
+void to_json(report::Json& json, const PartPlace& place);
 
 // What was compared.
 void to_json(report::Json& json, const CompareReport& report);

@@ -86,26 +86,45 @@ struct StripCase {
   bool doubled = false;
 };
 
+// One to try, `gap` elements between the rows of its matrices.
+struct StripProblem {
+  StripProblem(Backend& backend, DType type, const StripCase& tried, int64_t outputs,
+               std::mt19937& random, int64_t gap)
+      : c(tried),
+        x(random_matrix(type, c.doubled ? pixels / 4 : pixels, c.channels, random, 1, 0, gap)),
+        weight(random_matrix(type, outputs, taps * c.channels, random, 0.3f, 0, gap)),
+        bias(random_vector(type, outputs, random)),
+        device_x(backend, x),
+        device_weight(backend, weight),
+        device_bias(backend, bias) {}
+
+  ConvArgs into(const TensorView& out) const {
+    return {.x = device_x.view(),
+            .weight = device_weight.view(),
+            .bias = device_bias.vector(),
+            .out = out,
+            .height = c.height,
+            .width = c.width,
+            .kernel = c.kernel,
+            .doubled = c.doubled};
+  }
+
+  StripCase c;
+  int64_t pixels = c.height * c.width, taps = c.kernel * c.kernel;
+  GuardedMatrix x, weight, bias;
+  Operand device_x, device_weight, device_bias;
+};
+
 inline void expect_conv2d_of_strips_right(Backend& backend, DType type, const StripCase& c) {
   SCOPED_TRACE(fmt::format("{} {}x{} of {}, kernel {}{}", name_of(type), c.height, c.width,
                            c.channels, c.kernel, c.doubled ? ", doubled" : ""));
   constexpr int64_t kOut = 20;
   std::mt19937 random(36);
-  const int64_t pixels = c.height * c.width, taps = c.kernel * c.kernel;
-  GuardedMatrix x = random_matrix(type, c.doubled ? pixels / 4 : pixels, c.channels, random);
-  GuardedMatrix weight = random_matrix(type, kOut, taps * c.channels, random, 0.3f);
-  GuardedMatrix bias = random_vector(type, kOut, random);
-  const Operand device_x(backend, x), device_weight(backend, weight), device_bias(backend, bias);
+  const StripProblem problem(backend, type, c, kOut, random, /*gap=*/3);
+  const int64_t pixels = problem.pixels, taps = problem.taps;
   GuardedMatrix want(type, pixels, kOut, kOut + 5);
   Operand of_whole(backend, want);
-  const ConvArgs whole{.x = device_x.view(),
-                       .weight = device_weight.view(),
-                       .bias = device_bias.vector(),
-                       .out = of_whole.view(),
-                       .height = c.height,
-                       .width = c.width,
-                       .kernel = c.kernel,
-                       .doubled = c.doubled};
+  const ConvArgs whole = problem.into(of_whole.view());
   backend.conv2d(whole);
   of_whole.download();
   // Sums of other parts first: a rounding of the magnitudes for each, and one of the result.

@@ -97,6 +97,8 @@ def test_wrong_usage_of_e2e_is_one_sentence(built_program, arguments, part):
         (["--linears", "int4"], 2, "int8 or float"),
         (["--attention", "fp8"], 2, "auto, bf16, int8 or int8-full"),
         (["--linears", "float", "--require-int8"], 2, "--require-int8: the networks' linears"),
+        (["--timeline", "step.svg"], 2, "--timeline requires --max-memory"),
+        (["--max-memory", "8GB", "--device", "cpu"], 2, "no memory of its own"),
     ],
 )
 def test_wrong_usage_is_one_sentence(bench_step, arguments, code, part):

@@ -31,6 +31,9 @@ struct StepBenchRequest {
   Tuning tuning = Tuning::missing;
   int steps = 7;              // measured, 1 to 1000; the medians are reported
   bool require_int8 = false;  // Error if a large linear did not run in native INT8
+  // Bytes of the device's memory, as ModelOptions::max_memory: layers that do not fit wait in host
+  // memory and come while others run. 0: all stay. For devices with memory of their own.
+  uint64_t max_memory = 0;
   std::string family = "ideogram4";
 };
 
@@ -73,6 +76,31 @@ struct StepBranch {
   std::vector<StepKernel> kernels;
 };
 
+// Something that took a while within a step.
+struct StepSpan {
+  std::string name;    // of the branch or, for copies, of the part
+  int64_t unit = -1;   // the layer that it begins with; -1: before any that comes
+  uint64_t bytes = 0;  // of a copy
+  double begin_ms = 0, end_ms = 0;
+};
+
+// When layers came in one step, and when they ran. Copies for a step begin in the one before, at
+// negative times, and those for the next one may end behind this one.
+struct StepTimeline {
+  double ms = 0;
+  std::vector<StepSpan> passes;
+  std::vector<StepSpan> runs;  // of layers, from the arrival of the first to the wait for the next
+  std::vector<StepSpan> copies;
+  double wait_ms = 0;         // between runs: no layer was there
+  double copy_ms = 0;         // sum of the copies
+  uint64_t copied_bytes = 0;  // likewise
+
+  bool is_known() const { return ms > 0; }
+  double copy_gb_per_s() const {
+    return copy_ms > 0 ? static_cast<double>(copied_bytes) / copy_ms * 1e-6 : 0;
+  }
+};
+
 struct StepBench {
   std::string device;
   std::string date;    // UTC, ISO 8601
@@ -87,6 +115,12 @@ struct StepBench {
   int64_t parameters = 0;     // of all networks
   uint64_t weight_bytes = 0;  // in device memory
   uint64_t peak_bytes = 0;    // peak device memory during a step, weights included
+  // With a budget:
+  uint64_t max_memory = 0;
+  uint64_t context_bytes = 0;   // of the budget, taken by the device's context
+  std::vector<PartPlace> plan;  // of the networks
+  uint64_t streamed_bytes = 0;  // that come in each step
+  StepTimeline timeline;        // of the last step
   int steps = 0;
   double step_ms = 0;  // median of a whole step by the host's clock, with guidance and update
   // Per step: kernels and copies of the forward passes, 0 if they are not recorded; allocations;
@@ -104,5 +138,8 @@ struct StepBench {
 // Called with the current phase and its progress; phases run one after the other.
 using StepProgress = std::function<void(const std::string& phase, int done, int total)>;
 OCTET_API StepBench bench_step(const StepBenchRequest& request, const StepProgress& progress = {});
+
+// The timeline as a self-contained SVG file; throws Error if there is none.
+OCTET_API std::string timeline_svg(const StepBench& bench);
 
 }  // namespace octet

@@ -37,9 +37,11 @@ StepBench bench_step(const StepBenchRequest& request, const MakeNetwork& make,
 StepBench bench_step(const StepBenchRequest& request, const StepProgress& progress) try {
   const models::Family& family = models::family_named(request.family);
   check(request.layers >= 1, "bench step: {} layers, expected at least 1", request.layers);
-  return bench_step(
+  measure::StepBencher bencher(
       request, [&](size_t network) { return family.synthetic_network(network, request.layers); },
       progress);
+  bencher.check_budget();
+  return bencher.run();
 } catch (...) {
   rethrow_as_error();
 }

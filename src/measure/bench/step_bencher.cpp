@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backend/host_backend.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "base/invalid_request.h"
@@ -27,7 +28,6 @@
 namespace octet::measure {
 namespace {
 
-constexpr int kWatchedForwards = 3;
 constexpr int kUnmeasuredSteps = 2;  // the first plans its memory, the second is recorded
 constexpr float kTime = 0.5f;        // any moment takes as long
 constexpr float kGuidance = 7;
@@ -74,18 +74,6 @@ const StepBenchRequest& checked(const StepBenchRequest& request) {
   return request;
 }
 
-// Attaches a profile to a context as long as this lives: a pass that throws leaves none behind.
-class Watching {
- public:
-  Watching(nn::Context& ctx, nn::Profile& profile) : ctx_(ctx) { ctx_.profile = &profile; }
-  ~Watching() { ctx_.profile = nullptr; }
-  Watching(const Watching&) = delete;
-  Watching& operator=(const Watching&) = delete;
-
- private:
-  nn::Context& ctx_;
-};
-
 }  // namespace
 
 StepBencher::StepBencher(const StepBenchRequest& request, const MakeNetwork& make,
@@ -96,7 +84,11 @@ StepBencher::StepBencher(const StepBenchRequest& request, const MakeNetwork& mak
       token_side_(family_.sizes.token_side),
       int8_(request.linears == Linears::int8),
       backend_(select_backend(
-          {.device = request.device, .threads = request.threads, .tune = request.tuning})),
+          {.device = request.device,
+           .threads = request.threads,
+           .tune = request.tuning,
+           .refines = request.max_memory > 0,  // what is measured before a use may not fit
+           .memory_limit = request.max_memory})),
       ctx_{.backend = *backend_,
            .dtype = dtype_of(request),
            .scores = nn::scores_for(request.attention)},
@@ -105,10 +97,20 @@ StepBencher::StepBencher(const StepBenchRequest& request, const MakeNetwork& mak
   for (const models::Branch& row : family_.branches) branches_.emplace_back().row = row;
 }
 
+void StepBencher::plan_budget() {
+  std::vector<models::Network*> networks;
+  for (BenchedNetwork& each : networks_) networks.push_back(each.network.get());
+  budgeted_ = std::make_unique<BudgetedNetworks>(
+      ctx_, family_, networks,
+      models::RunAs{.dtype = ctx_.dtype, .int8 = int8_, .scores = ctx_.scores},
+      models::Extent{.grid = grid(), .text_tokens = request_.text_tokens}, request_.max_memory);
+}
+
 void StepBencher::count_weights() {
   weights::WeightCount count(ctx_.dtype, int8_, backend_.get());
   for (BenchedNetwork& each : networks_) each.network->visit_all(count);
   parameters_ = count.parameters();
+  if (request_.max_memory > 0) return plan_budget();
   if (!keeps_data_on_host(*backend_)) return;
   // The largest weight twice: it is there in two forms while it is made. And a host's features.
   double staged = 0, features = 0;
@@ -144,7 +146,7 @@ void StepBencher::announce(double bytes) {
   for (const BenchedBranch& branch : branches_) {
     operations += 2 * each_network * static_cast<double>(text_tokens(branch) + image_tokens());
   }
-  const int passes = 1 + kUnmeasuredSteps + request_.steps + kWatchedForwards;
+  const int passes = 1 + kUnmeasuredSteps + request_.steps + kWatchedPasses;
   const Ceilings ceilings = measure_ceilings(*backend_);
   const double rate = int8_ ? ceilings.int8 : ceilings.bf16;
   const double steps_s = rate > 0 ? passes * operations / (kUsualShareOfCeiling * rate) : 0;
@@ -163,6 +165,7 @@ void StepBencher::make_weights() {
     report("million weights", done / kUnit, parameters_ / kUnit);
   };
   progress(0);
+  if (budgeted_) return budgeted_->load(progress);
   uint64_t seed = 0;
   for (BenchedNetwork& each : networks_) {
     weights::RandomWeights make(
@@ -232,9 +235,11 @@ void StepBencher::measure(StepBench& bench) {
   int64_t waits = 0;
   const auto velocity = [&](const ConstTensorView& z, int, size_t index, const TensorView& out) {
     BenchedBranch& branch = branches_[index];
+    expect_after(branch);
     branch.marks.first = backend_->mark();
     branch.run->velocity(z, 0, *branch.conditioning, out);
     branch.marks.second = backend_->mark();
+    if (budgeted_ && &branch == &branches_.back()) budgeted_->passes_are_recorded();
   };
   const auto on_step = [&](const engine::SamplerStep& step) {
     const bool is_measured = step.done > kUnmeasuredSteps;
@@ -247,7 +252,10 @@ void StepBencher::measure(StepBench& bench) {
       bench.allocations = static_cast<int64_t>(backend_->memory().allocations - allocations);
       bench.waits = backend_->waits() - waits;
     }
-    backend_->forget_marks();
+    // The last two steps are watched: copies for the last begin in the one before.
+    if (budgeted_ && step.done == steps - 2) budgeted_->watch();
+    if (budgeted_ && step.done == steps) read_timeline(bench);
+    if (!budgeted_ || step.done != steps - 1) backend_->forget_marks();
     allocations = backend_->memory().allocations;
     waits = backend_->waits();
     if (step.done == kUnmeasuredSteps) power_.start();
@@ -260,66 +268,25 @@ void StepBencher::measure(StepBench& bench) {
   for (const BenchedBranch& branch : branches_) bench.launches += branch.run->launches();
 }
 
-// After the steps, when the device is as warm as they left it.
-void StepBencher::find_ceilings(StepBench& bench) {
-  ceilings_ = measure::measure_ceilings(*backend_);
-  bench.int8_ceiling_tops = ceilings_.int8 * 1e-12;
-  bench.bf16_ceiling_tops = ceilings_.bf16 * 1e-12;
-  bench.copy_gb_per_s = ceilings_.copy * 1e-9;
+void StepBencher::read_timeline(StepBench& bench) {
+  std::vector<BudgetedNetworks::Pass> passes;
+  for (const BenchedBranch& branch : branches_) {
+    passes.push_back({std::string(branch.row.name), branch.row.network, branch.marks});
+  }
+  bench.timeline = budgeted_->timeline(passes);
 }
 
-StepBranch StepBencher::watch(BenchedBranch& branch) {
-  StepBranch result;
-  result.name = branch.row.name;
-  result.tokens = text_tokens(branch) + image_tokens();
-  const measure::Timing timing = measure::timing_of(branch.us);
-  result.ms = timing.median * 1e-3;
-  result.steadiness = measure::steadiness_of({timing});
-
-  nn::Profile profile(*backend_);
-  double watched_us = 0;
-  for (int i = 0; i < kWatchedForwards; ++i) {
-    const Watching watching(ctx_, profile);
-    const size_t begin = backend_->mark();
-    { const nn::Matrix velocity = forward(branch); }
-    watched_us += backend_->microseconds_between(begin, backend_->mark());
-    profile.collect();
-  }
-
-  const auto ms_each = [](double us) { return us * 1e-3 / kWatchedForwards; };
-  result.watched_ms = ms_each(watched_us);
-  double rest = watched_us;
-  const auto share_of = [&](const nn::OpTime& time) {
-    return measure::ceiling_share(time.work, time.us, ctx_.dtype, ceilings_);
-  };
-  for (const auto& [op, time] : profile.ops()) {
-    result.ops.push_back({.op = op,
-                          .calls = time.calls / kWatchedForwards,
-                          .ms = ms_each(time.us),
-                          .share = time.us / watched_us,
-                          .operations = time.work.operations / kWatchedForwards,
-                          .bytes = time.work.bytes / kWatchedForwards,
-                          .tops = time.tops(),
-                          .gb_per_s = time.us > 0 ? time.work.bytes / time.us * 1e-3 : 0,
-                          .ceiling_share = share_of(time)});
-    rest -= time.us;
-    if (op == "gemm") result.int8_tops = time.tops();
-  }
-  std::sort(result.ops.begin(), result.ops.end(),
-            [](const StepOp& a, const StepOp& b) { return a.ms > b.ms; });
-  rest = std::max(rest, 0.0);
-  result.ops.push_back({"other", 0, ms_each(rest), rest / watched_us});
-  for (const auto& use : profile.kernels()) {
-    result.kernels.push_back({use.layer, use.op, use.kernel, use.time.calls / kWatchedForwards,
-                              ms_each(use.time.us), use.time.tops(), share_of(use.time)});
-  }
-  return result;
+void StepBencher::check_budget() const {
+  check_value(request_.max_memory == 0 || !keeps_data_on_host(*backend_), "max_memory",
+              "`max_memory`: the {} has no memory of its own that layers could come to; use a GPU",
+              backend_->name());
 }
 
 StepBench StepBencher::run() {
   check(why_no_weights_.empty(), "{}", why_no_weights_);
   count_weights();
   try {
+    if (budgeted_) ceilings_ = measure::measure_ceilings(*backend_);
     make_weights();
   } catch (const Error& error) {
     why_no_weights_ = error.sentence();  // as they would fail for each other size, after minutes
@@ -352,10 +319,21 @@ StepBench StepBencher::measured() {
   StepBench bench;
   bench.weight_bytes = weight_bytes_;
   prepare();
+  if (budgeted_) budgeted_->open(/*records=*/false);
   warm_up();
   backend_->reset_peak();  // choosing kernels takes memory that a step does not
+  if (budgeted_) budgeted_->open(env::graph());
   measure(bench);
   bench.peak_bytes = backend_->memory().peak;
+  if (budgeted_) {
+    // What was recorded has the memory that the passes below take.
+    for (BenchedBranch& branch : branches_) branch.run.reset();
+    backend_->trim_memory();
+    bench.max_memory = request_.max_memory;
+    bench.context_bytes = backend_->memory_limit().unavailable;
+    bench.plan = budgeted_->plan().places;
+    bench.streamed_bytes = budgeted_->plan().streamed_bytes;
+  }
   find_ceilings(bench);
   for (BenchedBranch& branch : branches_) bench.branches.push_back(watch(branch));
   bench.device = backend_->description();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/network_run.h"
+#include "measure/bench/budgeted_networks.h"
 #include "measure/bench/step.h"
 #include "measure/power_meter.h"
 #include "measure/timing.h"
@@ -31,17 +32,33 @@ struct BenchedBranch {
   std::vector<double> us;           // of each measured forward pass
 };
 
+// Attaches a profile to a context as long as this lives: a pass that throws leaves none behind.
+class Watching {
+ public:
+  Watching(nn::Context& ctx, nn::Profile& profile) : ctx_(ctx) { ctx_.profile = &profile; }
+  ~Watching() { ctx_.profile = nullptr; }
+  Watching(const Watching&) = delete;
+  Watching& operator=(const Watching&) = delete;
+
+ private:
+  nn::Context& ctx_;
+};
+
 class StepBencher {
  public:
   // Throws Error for a request that is out of range.
   StepBencher(const StepBenchRequest& request, const MakeNetwork& make,
               const StepProgress& progress);
 
+  // Throws InvalidRequest for a budget where it says nothing.
+  void check_budget() const;
   StepBench run();
   // Once more with the same weights.
   StepBench run_again(const StepBenchRequest& request);
 
  private:
+  static constexpr int kWatchedPasses = 3;
+
   models::Grid grid() const {
     return {request_.height / token_side_, request_.width / token_side_};
   }
@@ -50,22 +67,31 @@ class StepBencher {
     if (progress_) progress_(phase, static_cast<int>(done), static_cast<int>(total));
   }
 
+  void plan_budget();
   void count_weights();
   void announce(double bytes);
   void make_weights();
   void prepare();
   void warm_up();
   void measure(StepBench& bench);
+  void read_timeline(StepBench& bench);
   void find_ceilings(StepBench& bench);
   StepBranch watch(BenchedBranch& branch);
   int64_t text_tokens(const BenchedBranch& branch) const {
     return branch.row.sees != models::BranchText::none ? request_.text_tokens : 0;
   }
   nn::Matrix forward(BenchedBranch& branch) {
+    expect_after(branch);
     auto& [network, timeline] = networks_[branch.row.network];
     nn::Matrix out = ctx_.matrix(image_tokens(), network->latent_channels());
     network->velocity(ctx_, *branch.conditioning, *timeline, *latent_, out);
     return out;
+  }
+  // The pass that comes next brings its layers meanwhile.
+  void expect_after(const BenchedBranch& branch) {
+    if (!budgeted_) return;
+    const auto next = static_cast<size_t>(&branch - branches_.data() + 1) % branches_.size();
+    budgeted_->expect(branches_[next].row.network);
   }
   StepBench measured();
 
@@ -79,6 +105,7 @@ class StepBencher {
   PowerMeter power_;
   Ceilings ceilings_;
   std::vector<BenchedNetwork> networks_;
+  std::unique_ptr<BudgetedNetworks> budgeted_;  // ends before them; null without a budget
   std::vector<BenchedBranch> branches_;
   std::vector<float> noise_;
   std::optional<nn::Matrix> latent_;  // the same in the type of the activations
