@@ -21,7 +21,7 @@ constexpr int kLanes = 3;
 
 constexpr const char* kStyle = R"(<style>
 text{font:12px system-ui,sans-serif;fill:#1c2430}
-.title{font-size:15px;font-weight:600}.dim{fill:#5d6875}
+.title{font-size:15px;font-weight:600}.dim{fill:#5d6875}.name{fill:#fff}
 .paper{fill:#fbfaf7}.lane{fill:#ece9e1}.wait{fill:#e9b5b0}.grid{fill:#cfcabd}
 .pass{fill:#8a94a3}.run{fill:#1c7c4a}.copy{fill:#2b6cb0}
 rect.pass,rect.run,rect.copy{stroke:#fbfaf7;stroke-width:.6}
@@ -51,7 +51,18 @@ class Drawing {
       svg += svg_box(x(ms), kTop, 0.5, bottom - kTop, "grid");
       svg += svg_text(x(ms), bottom + 10, "middle", fmt::format("{:g}", ms), "dim");
     }
-    return svg + svg_text(x(timeline_.ms), bottom + 28, "end", "ms", "dim");
+    return svg + svg_text(x(timeline_.ms), bottom + 28, "end", "ms", "dim") +
+           svg_text(kMargin, bottom + 28, "start",
+                    "Green: layers run. Red: the next one has not arrived.", "dim");
+  }
+
+  std::string names(int lane, const std::vector<StepSpan>& spans) const {
+    std::string svg;
+    for (const StepSpan& span : spans) {
+      svg += svg_text(x((span.begin_ms + span.end_ms) / 2), top_of(lane) + 19, "middle", span.name,
+                      "name");
+    }
+    return svg;
   }
 
   std::string lane(int lane, std::string_view name, std::string_view background) const {
@@ -108,9 +119,9 @@ std::string timeline_svg(const StepBench& bench) try {
          svg_text(kMargin, 24, "start", title, "title") +
          svg_text(kMargin, 43, "start", subtitle, "dim") + "\n" +
          drawing.lane(0, "passes", "lane") + drawing.spans(0, "pass", timeline.passes) +
-         drawing.lane(1, "layers", "wait") + drawing.spans(1, "run", timeline.runs) +
-         drawing.lane(2, "copies", "lane") + drawing.spans(2, "copy", timeline.copies) +
-         drawing.axis() + "</svg>\n";
+         drawing.names(0, timeline.passes) + drawing.lane(1, "layers", "wait") +
+         drawing.spans(1, "run", timeline.runs) + drawing.lane(2, "copies", "lane") +
+         drawing.spans(2, "copy", timeline.copies) + drawing.axis() + "</svg>\n";
 } catch (...) {
   rethrow_as_error();
 }
