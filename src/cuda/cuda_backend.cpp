@@ -117,7 +117,8 @@ class CudaBackend final : public Backend, private GemmTuning {
   std::optional<uint64_t> free_memory() const override { return device_->free_memory(); }
   MemoryLimit memory_limit() const override { return device_->limit(); }
   void trim_memory() override {
-    synchronize();  // releases what uploads have left
+    synchronize();       // lets go of what uploads have left,
+    uploads_->finish();  // in the order of copies, and the pool counts it until it has seen that
     device_->give_back_unused();
   }
   MemoryUse memory() const override { return device_->memory(); }

@@ -160,6 +160,11 @@ Buffer Uploads::allocate_pinned(size_t bytes, ThreadPool* pool) {
           }};
 }
 
+void Uploads::finish() {
+  const Active active(device_->traits().index);
+  check_cuda(cudaStreamSynchronize(copies_), "waiting for copies");
+}
+
 cudaStream_t Uploads::behind_ops() {
   const Active active(device_->traits().index);
   reached_.record(device_->stream());

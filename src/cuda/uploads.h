@@ -40,6 +40,8 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   cudaStream_t behind_ops();
   // After waiting for the ops: frees what they no longer use.
   void tidy_up() { free_released(0); }
+  // Waits for the copies so far.
+  void finish();
 
  private:
   struct Piece {

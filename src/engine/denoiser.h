@@ -36,6 +36,7 @@ struct Denoiser {
   std::map<size_t, models::Network*> networks;
   std::map<size_t, std::unique_ptr<PartStore>> stores;
   WorkBytes work;
+  WorkBytes least_work;  // by passes of a few rows at a time; known with a budget
   // For networks of which some layers do not stay on the device; else null.
   std::unique_ptr<WeightStream> stream;
   models::Extent planned;  // the pictures that its memory was planned for

@@ -23,7 +23,8 @@ namespace octet::engine {
 using OnLoad = std::function<void(uint64_t done, uint64_t total)>;
 
 struct LoadRules {
-  // With a seed, weights are random numbers and no file is read. For parts that stay on the device.
+  // With a seed, weights are random numbers and no file is read: what would be read again in each
+  // use waits with the host.
   std::optional<uint64_t> random;
   bool int8 = true;   // for large linears
   bool fake = false;  // dequantize them: Linears::fake

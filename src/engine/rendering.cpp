@@ -99,6 +99,7 @@ void Rendering::prepare(const BranchTexts& texts) try {
   report_.warnings.push_back(
       sentence("there was less free memory than when the model was opened ({}); now: {}",
                error.sentence(), report_.places));
+  make_preview_map();
   branches_.prepare(texts, callbacks_.progress);
   warn_of_rows();
 }

@@ -102,8 +102,8 @@ class Session {
   void load(const OnRenderProgress& progress);
   void load(PartStore& store, const OnRenderProgress& progress);
   const WorkBytes& work_bytes() const { return denoiser(0).work; }
-  // Plans again for a job that takes more than the session was planned for, if its memory is
-  // bounded; what was loaded is released then.
+  // Plans again for a job that takes more than the session has room for; what was loaded is
+  // released then, unless no plan makes room for it.
   void fit(const Job& job);
   // After memory has run out: plans again with what is free now, which may be less than when the
   // model was opened. Whether that changes anything.
@@ -148,7 +148,10 @@ class Session {
   models::RunAs networks_as() const;
   DeviceParts parts_of(const Denoiser& device);
   uint64_t budget_of(const Denoiser& device, double free_host) const;
-  void check_budget(const Denoiser& device, const DevicePlan& plan, uint64_t free) const;
+  void check_fits(const models::Extent& extent);
+  // `work`: of its steps.
+  void check_budget(const Denoiser& device, const DevicePlan& plan, uint64_t free,
+                    uint64_t work) const;
   void place(Denoiser& device, DevicePlan& plan, const models::RunAs& networks);
   void add_stream(Denoiser& device, const DevicePlan& plan);
   models::Extent usual_extent() const;

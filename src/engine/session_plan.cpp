@@ -8,6 +8,7 @@
 #include "base/free_memory.h"
 #include "base/invalid_request.h"
 #include "base/log.h"
+#include "base/out_of_memory.h"
 #include "engine/device_parts.h"
 #include "engine/host_memory.h"
 #include "engine/residency.h"
@@ -80,8 +81,12 @@ DeviceParts Session::parts_of(const Denoiser& device) {
 
 void Session::count_work() {
   for (const auto& device : denoisers_) {
-    device->work =
-        parts_of(*device).work(keeps_data_on_host(device->backend()) ? 0 : models::kOpsBytes);
+    const uint64_t of_ops = keeps_data_on_host(device->backend()) ? 0 : models::kOpsBytes;
+    DeviceParts parts = parts_of(*device);
+    device->work = parts.work(of_ops);
+    if (options_.model.max_memory == 0) continue;
+    parts.networks_as.rows_at_once = DeviceParts::kRowsAtOnce;
+    device->least_work = parts.work(of_ops);
   }
 }
 
@@ -112,7 +117,25 @@ void Session::fit(const Job& job) {
                  std::max(larger.grid.width, extent.grid.width)};
   larger.text_tokens = std::max(larger.text_tokens, extent.text_tokens);
   larger.steps = std::max(larger.steps, extent.steps);
+  check_fits(larger);
   plan_again(larger);
+}
+
+// What no plan makes room for is refused before anything is released for it.
+void Session::check_fits(const models::Extent& extent) {
+  const uint64_t limit = options_.model.max_memory;
+  if (limit == 0) return;
+  for (const auto& device : denoisers_) {
+    Backend& of_device = device->backend();
+    const bool on_host = keeps_data_on_host(of_device);
+    const Backend::MemoryLimit kept = of_device.memory_limit();
+    const uint64_t most = kept.bytes > 0 ? kept.usable() : limit;
+    const DeviceParts parts = parts_of(*device);
+    MemoryAtHand memory = parts.memory(most, /*host=*/UINT64_MAX / 2, device->least_work, extent);
+    memory.shared = on_host;
+    const DevicePlan plan = plan_residency(parts.needs(&of_device), options_.model.keep, memory);
+    check_budget(*device, plan, most, device->least_work.of_steps(extent));
+  }
 }
 
 void Session::plan_again(const models::Extent& extent) {
@@ -168,22 +191,32 @@ void Session::add_stream(Denoiser& device, const DevicePlan& plan) {
                                                  plan.buffer_bytes + kBetweenTensors);
 }
 
-void Session::check_budget(const Denoiser& device, const DevicePlan& plan, uint64_t free) const {
+void Session::check_budget(const Denoiser& device, const DevicePlan& plan, uint64_t free,
+                           uint64_t work) const {
   const uint64_t limit = options_.model.max_memory;
   if (limit == 0 || plan.least <= free) return;
   const bool on_host = keeps_data_on_host(device.backend());
   if (on_host && free < limit) return check_host_memory(plan, free);
   const uint64_t of_context = device.backend().memory_limit().unavailable;
   const auto gigabytes = [](uint64_t bytes) { return static_cast<double>(bytes) * 1e-9; };
-  const std::string context =
-      on_host ? "" : fmt::format(" and {:.2f} for the GPU's context", gigabytes(of_context));
+  if (!on_host && plan.least + of_context <= limit) {
+    throw OutOfMemory(sentence(
+        "{}: {:.2f} GB are free, and pictures of this size take {:.2f} GB at least; close other "
+        "programs, or use a smaller `size`",
+        device.backend().name(), gigabytes(free), gigabytes(plan.least)));
+  }
+  constexpr uint64_t kNoticeable = 10'000'000;
+  const uint64_t rest = plan.least - std::min(plan.least, work + plan.buffer_bytes);
+  std::string others;
+  if (rest > kNoticeable) others += fmt::format(", {:.2f} for what comes beside", gigabytes(rest));
+  if (!on_host) others += fmt::format(" and {:.2f} for the GPU's context", gigabytes(of_context));
   check_value(
       false, "max_memory",
       "`max_memory`: {:.2f} GB are too few for pictures of this size, which take {:.2f} GB "
       "at least: {:.2f} for the work of a step, {:.2f} for a layer at a time{}; allow more, or use "
       "a smaller `size`",
-      gigabytes(limit), gigabytes(plan.least + of_context),
-      gigabytes(device.work.of_steps(device.planned)), gigabytes(plan.buffer_bytes), context);
+      gigabytes(limit), gigabytes(plan.least + of_context), gigabytes(work),
+      gigabytes(plan.buffer_bytes), others);
 }
 
 // Memory that is too small for whole passes may do for passes that work on some rows at a time.
@@ -250,7 +283,7 @@ void Session::make_plan(const models::Extent& extent, bool checked) {
     memory.shared = shared;
     if (shared) memory.work += loading_bytes(needs[i]);
     DevicePlan plan = plan_residency(needs[i], options_.model.keep, memory);
-    if (checked) check_budget(device, plan, free);
+    if (checked) check_budget(device, plan, free, device.work.of_steps(extent));
     if (checked && shared) check_host_memory(plan, free);
     taken += device.work.of(extent);
     for (const PartPlace& place : plan.places) {

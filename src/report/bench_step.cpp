@@ -137,9 +137,10 @@ std::string budget_text(const StepBench& bench) {
     text += fmt::format("; {} come in each step", human_bytes(bench.streamed_bytes));
   }
   const StepTimeline& timeline = bench.timeline;
-  if (timeline.is_known()) {
+  if (bench.streamed_bytes > 0 && timeline.is_known()) {
     text += fmt::format("\n(in the last one at {} GB/s, and {} of {} ms were waits for them)",
-                        short_number(timeline.copy_gb_per_s()), short_number(timeline.wait_ms),
+                        short_number(timeline.copy_gb_per_s()),
+                        timeline.wait_ms > 0 ? short_number(timeline.wait_ms) : "0",
                         short_number(timeline.ms));
   }
   return text + "\n";
@@ -187,12 +188,13 @@ std::string to_text(const StepBench& bench) try {
   const bool is_disturbed = std::abs(watched_ms / bench.ms() - 1) > kNoticeable;
   return fmt::format(
       "{}\n{} x {} pixels, {} text tokens, layers: {}, linears {}, activations {}\n"
-      "{:.2f} billion random weights in {}, at most {} in use during a step\n{}\n"
+      "{:.2f} billion random weights in {}{}, at most {} in use during a step\n{}\n"
       "{}\n{}\n{}\nMedians of {} step{}; a step is one pass of each network, guidance and update. "
       "gemm: native\nINT8; matmul: not quantized. {}\n{}\n{}\n{}{}",
       bench.device, bench.width, bench.height, bench.text_tokens, bench.layers,
       word_of(bench.linears), word_of(bench.activations),
       static_cast<double>(bench.parameters) * 1e-9, human_bytes(bench.weight_bytes),
+      bench.streamed_bytes > 0 ? " here and others with the host" : "",
       human_bytes(bench.peak_bytes), budget_text(bench), branch_table(bench, speed),
       op_table(bench, speed, watched_ms), kernel_table(bench, speed), bench.steps,
       bench.steps == 1 ? "" : "s",

@@ -108,7 +108,7 @@ std::string timeline_svg(const StepBench& bench) try {
           : fmt::format("layers of {} came at {} GB/s, and the device waited for {} ms",
                         human_bytes(timeline.copied_bytes),
                         report::short_number(timeline.copy_gb_per_s()),
-                        report::short_number(timeline.wait_ms));
+                        timeline.wait_ms > 0 ? report::short_number(timeline.wait_ms) : "0");
   const std::string subtitle =
       fmt::format("Measured on {}, {}: {}", bench.device, bench.date.substr(0, 10), came);
   const Drawing drawing(timeline);

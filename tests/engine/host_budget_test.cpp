@@ -98,6 +98,20 @@ TEST_F(HostBudget, LargerPicturesArePlannedAgain) {
   EXPECT_GT(after.info.read_bytes, before.info.read_bytes);
 }
 
+TEST_F(HostBudget, APictureThatNothingMakesRoomForLeavesAllAsItWas) {
+  Engine unbounded(demo_within(0));
+  const uint64_t planned = render_within(unbounded, 64).info.planned_bytes;
+  Engine engine(demo_within(planned * 6 / 10));
+  const Budgeted before = render_within(engine, 64);
+  const uint64_t used = engine.state().used_bytes;
+  EXPECT_GT(used, 0u);
+  EXPECT_ERROR_WITH(engine.render(square(1024)), "are too few for pictures of this size");
+  EXPECT_EQ(engine.state().used_bytes, used) << "nothing was released";
+  const Budgeted after = render_within(engine, 64);
+  EXPECT_EQ(after.rgb, before.rgb);
+  EXPECT_EQ(after.report.places, before.report.places);
+}
+
 TEST_F(HostBudget, TooLittleIsRefused) {
   EXPECT_ERROR_WITH(Engine(demo_within(100'000)), "for a layer at a time; allow more");
 }

@@ -92,7 +92,7 @@ struct StepTimeline {
   std::vector<StepSpan> runs;  // of layers, from the arrival of the first to the wait for the next
   std::vector<StepSpan> copies;
   double wait_ms = 0;         // between runs: no layer was there
-  double copy_ms = 0;         // sum of the copies
+  double copy_ms = 0;         // sum of the copies that end in this step
   uint64_t copied_bytes = 0;  // likewise
 
   bool is_known() const { return ms > 0; }

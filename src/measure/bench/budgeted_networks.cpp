@@ -12,7 +12,7 @@ namespace {
 
 double gigabytes(uint64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
 
-// As a session counts them.
+// Each is of use for one picture: what only prepares steps gives way to layers.
 std::vector<engine::PartNeed> needs_of(const models::Family& family,
                                        std::span<models::Network* const> networks,
                                        const models::RunAs& how, const Backend& backend) {
@@ -24,6 +24,14 @@ std::vector<engine::PartNeed> needs_of(const models::Family& family,
         family.branches, i, [](const models::Branch& branch) { return branch.network; }));
   }
   return needs;
+}
+
+uint64_t preparing_bytes(const std::vector<engine::PartNeed>& needs) {
+  uint64_t sum = 0;
+  for (const engine::PartNeed& part : needs) {
+    for (const engine::UnitNeed& unit : part.units) sum += unit.prepares ? unit.bytes : 0;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -40,21 +48,29 @@ BudgetedNetworks::BudgetedNetworks(nn::Context& ctx, const models::Family& famil
   const uint64_t of_context = backend.memory_limit().unavailable;
   const uint64_t usable = std::min(backend.free_memory().value_or(max_memory),
                                    max_memory - std::min(max_memory, of_context));
-  const double free_host = free_memory().value_or(FreeMemory{}).bytes;
+  const std::vector<engine::PartNeed> needs = needs_of(family, networks, how, backend);
+  // A fifth of the host's memory is left for what is not counted, as in a session; and what
+  // prepares steps, which a session reads from files, waits there, too.
+  const auto free_host = static_cast<uint64_t>(0.8 * free_memory().value_or(FreeMemory{}).bytes);
+  const uint64_t for_layers = free_host - std::min(free_host, preparing_bytes(needs));
   plan_ = engine::plan_residency(
-      needs_of(family, networks, how, backend), {},
-      {.device = usable, .host = static_cast<uint64_t>(free_host), .work = step.all() + of_ops});
-  check_value(plan_.least <= usable, "max_memory",
+      needs, {}, {.device = usable, .host = for_layers, .work = step.all() + of_ops});
+  check_value(plan_.least + of_context <= max_memory, "max_memory",
               "`max_memory`: {:.2f} GB are too few for a step of this size, which takes {:.2f} GB "
               "at least; allow more, or use a smaller `size`",
               gigabytes(max_memory), gigabytes(plan_.least + of_context));
+  if (plan_.least > usable) {
+    throw OutOfMemory(
+        sentence("bench step: {} has {:.2f} GB free, and a step of this size takes "
+                 "{:.2f} GB at least; close programs, or use a smaller `size`",
+                 backend.name(), gigabytes(usable), gigabytes(plan_.least)));
+  }
   // An engine would read them from its files; random weights have none.
   octet::check(plan_.read_bytes == 0,
-               "bench step: {:.2f} GB of layers wait in host memory, which has {:.2f} GB free; "
+               "bench step: {:.2f} GB of layers wait in host memory, which has room for {:.2f} GB; "
                "allow more of the device's memory, or give fewer `layers`",
-               gigabytes(plan_.streamed_bytes), free_host * 1e-9);
+               gigabytes(plan_.streamed_bytes), gigabytes(for_layers));
   for (size_t i = 0; i < networks.size(); ++i) {
-    // What only prepares a step comes once; of random weights it waits with the host meanwhile.
     stores_.push_back(std::make_unique<engine::PartStore>(*networks[i], ctx, plan_.units[i]));
     stores_.back()->rules() = {.random = i + 1, .int8 = how.int8};
   }
@@ -138,6 +154,7 @@ StepTimeline BudgetedNetworks::timeline(std::span<const Pass> passes) {
                         .end_ms = ms_at(copy.end)};
     if (span.end_ms <= 0 || span.begin_ms >= made.ms) continue;
     made.copies.push_back(span);
+    if (span.end_ms > made.ms) continue;  // another step's
     made.copied_bytes += span.bytes;
     made.copy_ms += span.end_ms - span.begin_ms;
   }

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/invalid_request.h"
 #include "formats/boundary.h"
 #include "measure/bench/step_bencher.h"
 
@@ -19,6 +20,8 @@ std::function<StepBench(const StepBenchRequest&)> step_bencher(const StepBenchRe
 std::function<StepBench(const StepBenchRequest&)> step_bencher(const StepBenchRequest& networks,
                                                                const MakeNetwork& make,
                                                                const StepProgress& progress) {
+  check_value(networks.max_memory == 0, "max_memory",
+              "`max_memory`: a budget is planned for one size, and these are several");
   const auto bencher = std::make_shared<measure::StepBencher>(networks, make, progress);
   return [bencher](const StepBenchRequest& request) { return bencher->run_again(request); };
 }

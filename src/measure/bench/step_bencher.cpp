@@ -83,12 +83,10 @@ StepBencher::StepBencher(const StepBenchRequest& request, const MakeNetwork& mak
       family_(models::family_named(request.family)),
       token_side_(family_.sizes.token_side),
       int8_(request.linears == Linears::int8),
-      backend_(select_backend(
-          {.device = request.device,
-           .threads = request.threads,
-           .tune = request.tuning,
-           .refines = request.max_memory > 0,  // what is measured before a use may not fit
-           .memory_limit = request.max_memory})),
+      backend_(select_backend({.device = request.device,
+                               .threads = request.threads,
+                               .tune = request.tuning,
+                               .memory_limit = request.max_memory})),
       ctx_{.backend = *backend_,
            .dtype = dtype_of(request),
            .scores = nn::scores_for(request.attention)},
@@ -203,7 +201,7 @@ void StepBencher::warm_up() {
     profile.enter_network(family_.networks[branch.row.network].name);
     const nn::Matrix velocity = [&] {
       const Watching watching(ctx_, profile);
-      return forward(branch);
+      return forward(branch, behind(branch));
     }();
     profile.collect();
     if (request_.require_int8) {
@@ -235,7 +233,7 @@ void StepBencher::measure(StepBench& bench) {
   int64_t waits = 0;
   const auto velocity = [&](const ConstTensorView& z, int, size_t index, const TensorView& out) {
     BenchedBranch& branch = branches_[index];
-    expect_after(branch);
+    expect(behind(branch));
     branch.marks.first = backend_->mark();
     branch.run->velocity(z, 0, *branch.conditioning, out);
     branch.marks.second = backend_->mark();

@@ -80,18 +80,19 @@ class StepBencher {
   int64_t text_tokens(const BenchedBranch& branch) const {
     return branch.row.sees != models::BranchText::none ? request_.text_tokens : 0;
   }
-  nn::Matrix forward(BenchedBranch& branch) {
-    expect_after(branch);
+  // `next`: whose layers may come meanwhile.
+  nn::Matrix forward(BenchedBranch& branch, const BenchedBranch& next) {
+    expect(next);
     auto& [network, timeline] = networks_[branch.row.network];
     nn::Matrix out = ctx_.matrix(image_tokens(), network->latent_channels());
     network->velocity(ctx_, *branch.conditioning, *timeline, *latent_, out);
     return out;
   }
-  // The pass that comes next brings its layers meanwhile.
-  void expect_after(const BenchedBranch& branch) {
-    if (!budgeted_) return;
-    const auto next = static_cast<size_t>(&branch - branches_.data() + 1) % branches_.size();
-    budgeted_->expect(branches_[next].row.network);
+  const BenchedBranch& behind(const BenchedBranch& branch) const {
+    return branches_[static_cast<size_t>(&branch - branches_.data() + 1) % branches_.size()];
+  }
+  void expect(const BenchedBranch& next) {
+    if (budgeted_) budgeted_->expect(next.row.network);
   }
   StepBench measured();
 

@@ -27,7 +27,7 @@ StepBranch StepBencher::watch(BenchedBranch& branch) {
   for (int i = 0; i < kWatchedPasses; ++i) {
     const Watching watching(ctx_, profile);
     const size_t begin = backend_->mark();
-    { const nn::Matrix velocity = forward(branch); }
+    { const nn::Matrix velocity = forward(branch, branch); }
     watched_us += backend_->microseconds_between(begin, backend_->mark());
     profile.collect();
   }
