@@ -116,6 +116,7 @@ void BudgetedNetworks::expect(size_t network) {
 
 void BudgetedNetworks::watch() {
   trace_.emplace();
+  watched_since_ = ctx_.backend.mark();
   if (stream_ != nullptr) stream_->set_trace(&*trace_);
 }
 
@@ -125,10 +126,12 @@ StepTimeline BudgetedNetworks::timeline(std::span<const Pass> passes) {
   if (!trace_ || passes.empty()) return made;
   if (stream_ != nullptr) stream_->set_trace(nullptr);
   const engine::StreamTrace trace = *std::exchange(trace_, std::nullopt);
-  const size_t start = passes.front().marks.first;
-  const auto ms_at = [&](size_t mark) {
-    return ctx_.backend.microseconds_between(start, mark) * 1e-3;
+  // From a mark that all others follow: the time back to an earlier one is not promised.
+  const auto since = [&](size_t mark) {
+    return ctx_.backend.microseconds_between(watched_since_, mark) * 1e-3;
   };
+  const double start_ms = since(passes.front().marks.first);
+  const auto ms_at = [&](size_t mark) { return since(mark) - start_ms; };
   made.ms = ms_at(passes.back().marks.second);
   for (const Pass& pass : passes) {
     const StepSpan whole{

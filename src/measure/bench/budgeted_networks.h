@@ -50,7 +50,7 @@ class BudgetedNetworks {
   // Before a pass: whose comes after it.
   void expect(size_t network);
 
-  // Notes when layers come, until timeline().
+  // Notes when layers come, until timeline(); marks have to be kept as long.
   void watch();
   // Of the passes of the newest step.
   StepTimeline timeline(std::span<const Pass> passes);
@@ -65,6 +65,7 @@ class BudgetedNetworks {
   std::unique_ptr<engine::WeightStream> stream_;
   std::shared_ptr<Buffer> work_;
   std::optional<engine::StreamTrace> trace_;
+  size_t watched_since_ = 0;  // a mark
 };
 
 }  // namespace octet::measure

@@ -251,9 +251,9 @@ void StepBencher::measure(StepBench& bench) {
       bench.waits = backend_->waits() - waits;
     }
     // The last two steps are watched: copies for the last begin in the one before.
-    if (budgeted_ && step.done == steps - 2) budgeted_->watch();
     if (budgeted_ && step.done == steps) read_timeline(bench);
     if (!budgeted_ || step.done != steps - 1) backend_->forget_marks();
+    if (budgeted_ && step.done == steps - 2) budgeted_->watch();
     allocations = backend_->memory().allocations;
     waits = backend_->waits();
     if (step.done == kUnmeasuredSteps) power_.start();
